@@ -85,3 +85,53 @@ extern "C" __global__ void checkpoint_digest(const char *from, gpm_u64 bytes, gp
         }
     digest_add(digest, sum);
 }
+
+#define PAGE 4096ull
+// Units of 16 bytes of a page, a lane.
+#define UNITS 8u
+
+// Copies the pages to PM that differ from those whose digests `pages` has (or `all` of them), persists them, and brings the digests up to date. Adds to
+// the digest of everything, and to the number of bytes copied behind it. A warp a page.
+extern "C" __global__ void checkpoint_changed(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *pages, gpm_u32 all,
+                                              gpm_u64 *digest) {
+    gpm_u32 lane = threadIdx.x % GPM_WARP;
+    gpm_u64 warp = ((gpm_u64)blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, sum = 0, moved = 0;
+    gpm_u64 count = (bytes + PAGE - 1) / PAGE, warps = (gpm_u64)gridDim.x * blockDim.x / GPM_WARP;
+    for (gpm_u64 page = warp; page < count; page += warps) {
+        uint4 values[UNITS];
+        gpm_u64 first = page * (PAGE / 16) + lane, own = 0;
+#pragma unroll
+        for (gpm_u32 unit = 0; unit < UNITS; unit++) {
+            gpm_u64 at = first + unit * GPM_WARP;
+            if (at >= bytes / 16) continue;
+            values[unit] = ((const uint4 *)from)[at];
+            own += digest_of(values[unit], place + 2 * at);
+        }
+        // The last bytes that are no whole unit, of the last page.
+        bool rest = lane == 0 && bytes % 16 && page == count - 1;
+        if (rest)
+            for (gpm_u64 at = bytes / 16 * 16; at < bytes; at += 8) {
+                gpm_u64 word = 0;
+                for (gpm_u32 i = 0; i < 8 && at + i < bytes; i++) word |= (gpm_u64)(unsigned char)from[at + i] << 8 * i;
+                own += digest_step(word, place + at / 8);
+            }
+        for (int distance = 16; distance > 0; distance /= 2) own += __shfl_xor_sync(0xffffffffu, own, distance);
+        bool changed = all || pages[page] != own;
+        __syncwarp();
+        if (changed) {
+#pragma unroll
+            for (gpm_u32 unit = 0; unit < UNITS; unit++)
+                if (first + unit * GPM_WARP < bytes / 16) ((uint4 *)to)[first + unit * GPM_WARP] = values[unit];
+            if (rest)
+                for (gpm_u64 at = bytes / 16 * 16; at < bytes; at++) to[at] = from[at];
+        }
+        if (lane == 0) {
+            sum += own;
+            pages[page] = own;
+            if (changed) moved += bytes - page * PAGE < PAGE ? bytes - page * PAGE : PAGE;
+        }
+    }
+    gpm_persist();
+    if (lane == 0 && sum) atomicAdd(digest, sum);
+    if (lane == 0 && moved) atomicAdd(digest + 1, moved);
+}

@@ -18,6 +18,13 @@ extern "C" __global__ void stream_persist(uint4 *to, gpm_u64 bytes, gpm_u32 seed
     gpm_persist();
 }
 
+// Copies to PM by stores, without a fence: for the processor to write back.
+extern "C" __global__ void copy_stores(void *to, const void *from, gpm_u64 bytes) {
+    gpm_memcpy_nodrain(to, from, bytes);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        for (gpm_u64 at = bytes / 16 * 16; at < bytes; at++) ((char *)to)[at] = ((const char *)from)[at];
+}
+
 // Figure 3: each thread persists 8 bytes at a time, with a fence behind each.
 extern "C" __global__ void persist_words(uint2 *to, gpm_u64 bytes, gpm_u32 seed) {
     gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x;

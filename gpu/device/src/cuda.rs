@@ -8,7 +8,7 @@ use std::time::Duration;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use crate::device::{Attached, Counts, Device, Elapsed, Measured, check_range};
+use crate::device::{Aside, Attached, Counts, Device, Elapsed, Measured, check_range};
 use crate::error::Error;
 use crate::kernel::{Argument, Kernel, Launch, Module};
 use crate::medium::{Medium, Pinnable};
@@ -16,12 +16,17 @@ use crate::medium::{Medium, Pinnable};
 /// Bytes that are pinned in one call: drivers of the 580 series refuse 512 GiB and more at once.
 const PIECE: usize = 16 << 30;
 
-/// A GPU. It belongs to the thread that opened it.
+/// A GPU. It belongs to the thread that opened it, which may have opened others, too.
 pub struct Cuda {
     device: sys::CUdevice,
+    context: sys::CUcontext,
     stream: sys::CUstream,
     /// Of what is launched beside.
     beside: sys::CUstream,
+    /// Copies that go on beside the work of the others, and the events that say when they have happened.
+    copies: sys::CUstream,
+    asides: RefCell<HashMap<u64, sys::CUevent>>,
+    next_aside: Cell<u64>,
     events: [sys::CUevent; 2],
     /// By which the streams wait for each other.
     turn: sys::CUevent,
@@ -59,18 +64,23 @@ impl Cuda {
         }
         let device = result::device::get(ordinal as i32).map_err(refused("open the GPU"))?;
         // SAFETY: the driver was started and gave the device.
-        unsafe {
+        let context = unsafe {
             let context = result::primary_ctx::retain(device).map_err(refused("make a context"))?;
             result::ctx::set_current(context).map_err(refused("use the context"))?;
-        }
+            context
+        };
         let stream =
             || result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused("make a stream"));
         let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).map_err(refused("make an event"));
         let name = result::device::get_name(device).map_err(refused("name the GPU"))?;
         Ok(Cuda {
             device,
+            context,
             stream: stream()?,
             beside: stream()?,
+            copies: stream()?,
+            asides: RefCell::default(),
+            next_aside: Cell::new(0),
             events: [event()?, event()?],
             turn: event()?,
             name,
@@ -78,6 +88,12 @@ impl Cuda {
             functions: RefCell::default(),
             attached: Cell::new(0),
         })
+    }
+
+    /// The driver's calls go to the context that the thread used last: it may have opened several GPUs.
+    fn current(&self) -> Result<(), Error> {
+        // SAFETY: the context is retained until this device is dropped.
+        unsafe { result::ctx::set_current(self.context) }.map_err(refused("use the context"))
     }
 
     /// Multiprocessors of the GPU.
@@ -93,6 +109,7 @@ impl Cuda {
 
     /// What is given to `later` from now on waits for what was given to `earlier`.
     fn order(&self, earlier: sys::CUstream, later: sys::CUstream) -> Result<(), Error> {
+        self.current()?;
         // SAFETY: event and streams were made by this device.
         unsafe {
             result::event::record(self.turn, earlier).map_err(refused("order its work"))?;
@@ -101,11 +118,13 @@ impl Cuda {
     }
 
     fn finish(&self, stream: sys::CUstream) -> Result<(), Error> {
+        self.current()?;
         // SAFETY: the stream was made by this device.
         unsafe { result::stream::synchronize(stream) }.map_err(refused("finish what it was given"))
     }
 
     fn launch_in(&self, stream: sys::CUstream, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        self.current()?;
         let function = self.function(kernel)?;
         let mut values: Vec<u64> = launch
             .arguments
@@ -166,6 +185,13 @@ impl Cuda {
         Ok(function)
     }
 
+    /// Waits for everything, copies that go on included.
+    fn settle(&self) -> Result<(), Error> {
+        self.synchronize()?;
+        // SAFETY: the stream was made by this device.
+        unsafe { result::stream::synchronize(self.copies) }.map_err(refused("finish copies"))
+    }
+
     fn pin(&self, bytes: &[u8]) -> Result<(), Error> {
         let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE;
         for (done, piece) in bytes.chunks(PIECE).enumerate() {
@@ -204,6 +230,7 @@ impl Device for Cuda {
     }
 
     fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        self.current()?;
         // SAFETY: it takes a size and gives an address.
         unsafe { result::malloc_sync(bytes.max(1) as usize) }.map_err(|error| {
             let (free, total) = result::mem_get_info().unwrap_or_default();
@@ -217,12 +244,13 @@ impl Device for Cuda {
     }
 
     fn free(&self, address: u64) -> Result<(), Error> {
-        self.synchronize()?;
+        self.settle()?;
         // SAFETY: the driver refuses an address that it has not given, and no kernel runs.
         unsafe { result::free_sync(address) }.map_err(refused("free memory"))
     }
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.current()?;
         // In the stream of the kernels: the driver's own waiting copy of pageable bytes returns when they are in a buffer of the driver's, and a
         // kernel of another stream may run before they have arrived.
         // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the copy, which is waited for.
@@ -231,17 +259,51 @@ impl Device for Cuda {
     }
 
     fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        self.current()?;
         // SAFETY: as for upload.
         unsafe { result::memcpy_dtoh_async(bytes, address, self.stream) }.map_err(refused("copy from the GPU"))?;
         self.finish(self.stream)
     }
 
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
+        self.current()?;
         // SAFETY: the driver refuses addresses that it has not given or pinned.
         unsafe { sys::cuMemcpyAsync(to, from, bytes as usize, self.stream).result() }.map_err(refused("copy"))
     }
 
+    fn copy_aside(&self, to: u64, from: u64, bytes: u64) -> Result<Aside, Error> {
+        self.current()?;
+        let event =
+            || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused("make an event"));
+        let (before, done) = (event()?, event()?);
+        // SAFETY: events and streams are this device's; the driver refuses addresses that it has not given or pinned. An event that is destroyed goes
+        // when what waits for it has ended.
+        let begun = unsafe {
+            result::event::record(before, self.stream)
+                .and_then(|()| {
+                    result::stream::wait_event(self.copies, before, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)
+                })
+                .and_then(|()| sys::cuMemcpyAsync(to, from, bytes as usize, self.copies).result())
+                .and_then(|()| result::event::record(done, self.copies))
+                .and(result::event::destroy(before))
+        };
+        begun.map_err(refused("begin a copy"))?;
+        let number = self.next_aside.replace(self.next_aside.get() + 1);
+        self.asides.borrow_mut().insert(number, done);
+        Ok(Aside(number))
+    }
+
+    fn wait_aside(&self, copy: Aside) -> Result<(), Error> {
+        self.current()?;
+        let Some(done) = self.asides.borrow_mut().remove(&copy.0) else {
+            return Err(Error::Invalid("a copy that this device has not begun".to_owned()));
+        };
+        // SAFETY: the event was made by this device, and is not used again.
+        unsafe { result::event::synchronize(done).and(result::event::destroy(done)) }.map_err(refused("finish a copy"))
+    }
+
     fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Error> {
+        self.current()?;
         // SAFETY: the driver refuses addresses that it has not given or pinned.
         unsafe { result::memset_d8_async(address, byte, bytes as usize, self.stream) }.map_err(refused("fill memory"))
     }
@@ -250,13 +312,14 @@ impl Device for Cuda {
         if let Pinnable::No(filesystem) = medium.pinnable() {
             return Err(Error::NotPinnable { path: medium.path().to_owned(), filesystem });
         }
+        self.current()?;
         self.pin(medium.bytes())?;
         let number = self.attached.replace(self.attached.get() + 1);
         Ok(Attached { address: medium.bytes().as_ptr() as u64, bytes: medium.bytes().len() as u64, number })
     }
 
     fn detach(&self, _: Attached, medium: &mut Medium) -> Result<(), Error> {
-        self.synchronize()?;
+        self.settle()?;
         self.unpin(medium.bytes())
     }
 
@@ -321,6 +384,7 @@ impl Device for Cuda {
     }
 
     fn free_memory(&self) -> Result<u64, Error> {
+        self.current()?;
         result::mem_get_info().map(|(free, _)| free as u64).map_err(refused("tell its free memory"))
     }
 }
@@ -329,8 +393,14 @@ impl Drop for Cuda {
     fn drop(&mut self) {
         // SAFETY: all of it was made by this device, and nothing of it is used again. Nobody is there to be told of errors.
         unsafe {
+            let _ = result::ctx::set_current(self.context);
             let _ = result::stream::synchronize(self.beside);
             let _ = result::stream::synchronize(self.stream);
+            let _ = result::stream::synchronize(self.copies);
+            self.asides.borrow().values().for_each(|&event| {
+                let _ = result::event::destroy(event);
+            });
+            let _ = result::stream::destroy(self.copies);
             self.modules.borrow().values().for_each(|&module| {
                 let _ = result::module::unload(module);
             });

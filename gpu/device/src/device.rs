@@ -19,6 +19,11 @@ pub struct Attached {
     pub(crate) number: usize,
 }
 
+/// A copy that goes on beside other work.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "it has happened when it is waited for"]
+pub struct Aside(pub(crate) u64);
+
 /// How long something took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Elapsed {
@@ -73,6 +78,19 @@ pub trait Device {
     /// # Errors
     /// As for [`Device::upload`].
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error>;
+
+    /// Begins a copy within the device, from or to PM, behind the work given so far; work that is given later does not wait for it. Where it comes
+    /// from must not change before [`Device::wait_aside`] says that it has happened.
+    ///
+    /// # Errors
+    /// As for [`Device::upload`].
+    fn copy_aside(&self, to: u64, from: u64, bytes: u64) -> Result<Aside, Error>;
+
+    /// Waits for a copy, which has arrived then.
+    ///
+    /// # Errors
+    /// What the driver refuses; what a kernel before it did wrong.
+    fn wait_aside(&self, copy: Aside) -> Result<(), Error>;
 
     /// Fills memory with a byte; does not wait.
     ///

@@ -9,7 +9,7 @@ use nearpm_ptx::{
     Arguments, Choice, Config, CostModel, Counts, Ended, Gpu, MemoryError, Persistence, PmRange, Run, Schedule, Stop,
 };
 
-use crate::device::{Attached, Device, Elapsed, Measured, check_range};
+use crate::device::{Aside, Attached, Device, Elapsed, Measured, check_range};
 use crate::error::Error;
 use crate::kernel::{Argument, Kernel, Launch, Module};
 use crate::medium::Medium;
@@ -54,6 +54,9 @@ struct State {
     launches: u64,
     stores: u64,
     counts: Counts,
+    /// Copies that go on: number, to, from, bytes. They happen when they are waited for, as late as may be, and in part at a crash.
+    aside: Vec<(u64, u64, u64, u64)>,
+    next_aside: u64,
 }
 
 impl Interpreted {
@@ -70,6 +73,8 @@ impl Interpreted {
                 launches: 0,
                 stores: 0,
                 counts: Counts::default(),
+                aside: Vec::new(),
+                next_aside: 0,
             }),
         }
     }
@@ -108,8 +113,7 @@ impl Interpreted {
     /// # Errors
     /// Never where all launches have ended.
     pub fn crash(&self) -> Result<(), Error> {
-        let mut state = self.state.borrow_mut();
-        state.gpu.crash(Choice::None).map(drop).map_err(|error| Error::Kernel(error.to_string()))
+        self.state.borrow_mut().crash(Choice::None).map(drop)
     }
 }
 
@@ -135,6 +139,28 @@ fn memory(error: MemoryError) -> Error {
 }
 
 impl State {
+    /// The power fails: what of the pending stores, and of copies that go on, survives is chosen. Gives what replays it.
+    fn crash(&mut self, choice: Choice) -> Result<String, Error> {
+        let begun = std::mem::take(&mut self.aside);
+        let read = |(_, to, from, bytes): (u64, u64, u64, u64)| {
+            let mut copied = vec![0; bytes as usize];
+            // Memory that was freed is not copied.
+            self.gpu.read(from, &mut copied).ok().map(|()| (to, copied))
+        };
+        let copies: Vec<(u64, Vec<u8>)> = begun.into_iter().filter_map(read).collect();
+        let crash = self.gpu.crash(choice).map_err(|error| Error::Kernel(error.to_string()))?;
+        for (to, copied) in copies {
+            let holds = |range: &&PmRange| to >= range.address && to - range.address < range.len;
+            let Some(&range) = self.ranges.iter().find(holds) else { continue };
+            let offset = to - range.address;
+            let all = self.gpu.persistent_mut(&range).map_err(memory)?;
+            if let Some(place) = all.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..copied.len())) {
+                tear(place, &copied, offset, choice);
+            }
+        }
+        Ok(crash.replay)
+    }
+
     fn range(&self, pm: &Attached) -> PmRange {
         self.ranges[pm.number]
     }
@@ -171,9 +197,9 @@ impl State {
         add(&mut self.counts, &outcome.counts);
         match (outcome.ended, plan) {
             (Ended::Stopped, Some((_, choice))) => {
-                let crash = self.gpu.crash(choice).map_err(|error| Error::Kernel(error.to_string()))?;
+                let replay = self.crash(choice)?;
                 self.plan = None;
-                Err(Error::Crashed(crash.replay))
+                Err(Error::Crashed(replay))
             }
             _ => Ok(()),
         }
@@ -198,15 +224,13 @@ fn tear(to: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
 fn add(sum: &mut Counts, more: &Counts) {
     sum.warp_instructions += more.warp_instructions;
     sum.lane_instructions += more.lane_instructions;
-    for (sum, more) in [(&mut sum.pm_loads, &more.pm_loads), (&mut sum.pm_stores, &more.pm_stores)] {
-        sum.up_to_32 += more.up_to_32;
-        sum.up_to_64 += more.up_to_64;
-        sum.up_to_128 += more.up_to_128;
-    }
+    sum.pm_loads.add(&more.pm_loads);
+    sum.pm_stores.add(&more.pm_stores);
     sum.pm_atomics += more.pm_atomics;
     sum.pm_bytes_stored += more.pm_bytes_stored;
     sum.pm_bytes_loaded += more.pm_bytes_loaded;
     sum.translation_misses += more.translation_misses;
+    sum.walk_misses += more.walk_misses;
     sum.fences.block += more.fences.block;
     sum.fences.device += more.fences.device;
     sum.fences.system += more.fences.system;
@@ -239,6 +263,26 @@ impl Device for Interpreted {
         let mut piece = vec![0; bytes as usize];
         self.download(from, &mut piece)?;
         self.upload(to, &piece)
+    }
+
+    fn copy_aside(&self, to: u64, from: u64, bytes: u64) -> Result<Aside, Error> {
+        let mut state = self.state.borrow_mut();
+        let number = state.next_aside;
+        state.next_aside += 1;
+        state.aside.push((number, to, from, bytes));
+        Ok(Aside(number))
+    }
+
+    fn wait_aside(&self, copy: Aside) -> Result<(), Error> {
+        let found = {
+            let mut state = self.state.borrow_mut();
+            let at = state.aside.iter().position(|&(number, ..)| number == copy.0);
+            at.map(|at| state.aside.remove(at))
+        };
+        match found {
+            Some((_, to, from, bytes)) => self.copy(to, from, bytes),
+            None => Err(Error::Invalid("a copy that this device has not begun, or that a crash ended".to_owned())),
+        }
     }
 
     fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Error> {
@@ -278,7 +322,7 @@ impl Device for Interpreted {
             return Ok(());
         };
         tear(&mut all[offset as usize..][..bytes.len()], bytes, offset, plan.choice);
-        state.gpu.crash(Choice::None).map_err(|error| Error::Kernel(error.to_string()))?;
+        state.crash(plan.choice)?;
         state.plan = None;
         Err(Error::Crashed(format!("store {now} of the processor, {:?}", plan.choice)))
     }

@@ -7,6 +7,7 @@
 //! | [`kernel`](Kernel) | kernels as PTX text, and launches of them |
 //! | `interpreted` | the interpreter as a device |
 //! | `cuda` (feature) | a GPU as a device |
+//! | `compiled` | the processor as a device, for kernels that g++ compiles: a second oracle |
 //! | `medium` | files that PM is made of |
 //! | `region` | a PM file with named objects, in the pool format's terms: sealed head, directory, offsets |
 //! | `durability` | what "durable" means, by name, and the copy to a disk file |
@@ -16,6 +17,7 @@
 #![warn(missing_docs)]
 
 mod buffer;
+mod compiled;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod device;
@@ -28,9 +30,10 @@ mod medium;
 mod region;
 
 pub use buffer::Buffer;
+pub use compiled::Compiled;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
-pub use device::{Attached, Counts, Device, Elapsed, Measured};
+pub use device::{Aside, Attached, Counts, Device, Elapsed, Measured};
 pub use durability::{Drained, Durability, LinkState, link_state};
 pub use error::Error;
 pub use flush::{persist, persist_with_threads, store_pieces};

@@ -328,7 +328,7 @@ impl PmRegion {
 
     /// What the processor sees, where that is not the medium itself.
     fn image(&self) -> Result<Option<Vec<u8>>, Error> {
-        let direct = self.shared.device.counts().is_none();
+        let direct = self.shared.attached.address == self.medium().bytes().as_ptr().addr() as u64;
         if direct { Ok(None) } else { self.read_vec(0, self.bytes() as usize).map(Some) }
     }
 

@@ -54,6 +54,18 @@ pub enum Error {
         /// The batch.
         batch: String,
     },
+    /// A batch over several regions was used with the logs of others.
+    #[error(
+        "the batch {batch:?} spans the regions {members:08x?}; the logs that were given lie in {there:08x?}: open all of its regions, and no other"
+    )]
+    OtherRegions {
+        /// The batch.
+        batch: String,
+        /// Identifiers of its regions.
+        members: Vec<u32>,
+        /// Identifiers of the logs' regions.
+        there: Vec<u32>,
+    },
     /// A group, element or slot of checkpoints that there is not.
     #[error("checkpoint {checkpoint:?}: {why}")]
     Checkpoint {

@@ -25,7 +25,7 @@ mod sort;
 pub mod table2;
 
 pub use batch::{Active, Batch, Outcome};
-pub use checkpoint::{Checkpoint, Element, Taken};
+pub use checkpoint::{Checkpoint, Concurrent, Element, Flight, Taken};
 pub use descriptor::{MIRROR, UNSTRICT};
 pub use error::{Error, Result};
 pub use kernels::{library, sort};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nearpm_gpm::table2::*;
-use nearpm_gpm::{Batch, Checkpoint, Element, Error, Form, Log, Order, Outcome, Shape, UNSTRICT};
+use nearpm_gpm::{Batch, Checkpoint, Concurrent, Element, Error, Form, Log, Order, Outcome, Shape, UNSTRICT};
 use nearpm_gpu::{Buffer, Device, Interpreted, Launch, LinkState, Medium, Module, ObjectKind, PmRegion};
 use nearpm_interface::region::BatchState;
 
@@ -308,4 +308,85 @@ fn the_papers_calls_work_under_their_names() {
     gpmcp_register(&checkpoint, memory.address(), 64, 0).unwrap();
     assert_eq!(gpmcp_restore(&checkpoint, 0).unwrap().unwrap().sequence, 1);
     assert!(memory.download().unwrap().iter().all(|&byte| byte == 5));
+}
+
+#[test]
+fn a_batch_over_regions_takes_the_logs_of_all_of_them_and_of_no_other() {
+    let regions = [region(), region(), region()];
+    let logs: Vec<Log> =
+        regions.iter().map(|region| Log::create_hcl(region, "log", SHAPE, 12, 1, Form::Sealed).unwrap()).collect();
+    let batch = Batch::create_over(&[&regions[0], &regions[1]], "batch").unwrap();
+    for wrong in [vec![&logs[0]], vec![&logs[0], &logs[2]], vec![&logs[0], &logs[1], &logs[2]], vec![]] {
+        assert!(matches!(batch.begin(&wrong).map(drop), Err(Error::OtherRegions { .. })));
+        assert!(matches!(batch.recover(&wrong, || Ok(())), Err(Error::OtherRegions { .. })));
+    }
+    let right = [&logs[1], &logs[0]];
+    assert_eq!(batch.begin(&right).unwrap().commit().unwrap(), 1);
+    assert_eq!(
+        Batch::open(&regions[0], "batch").unwrap().recover(&right, || Ok(())).unwrap(),
+        Outcome::Kept { generation: 1 }
+    );
+    assert!(matches!(Batch::create_over(&[&regions[2], &regions[2]], "twice"), Err(Error::Invalid(_))));
+    assert!(matches!(Batch::create_over(&[], "none"), Err(Error::Invalid(_))));
+}
+
+/// Memory of `pages` pages and some bytes, whose pages of 4 KiB begin with these bytes.
+fn filled(memory: &Buffer, pages: &[u8]) {
+    let mut bytes = vec![7; memory.bytes() as usize];
+    bytes.chunks_mut(4096).zip(pages).for_each(|(page, &first)| page[0] = first);
+    memory.upload(&bytes).unwrap();
+}
+
+#[test]
+fn only_pages_that_changed_are_copied() {
+    let region = region();
+    let memory = Buffer::new(region.device(), 5 * 4096 + 21).unwrap();
+    let checkpoint = Checkpoint::create(&region, "checkpoint", memory.bytes(), 1, 1).unwrap();
+    checkpoint.register(0, Element { name: "a".to_owned(), address: memory.address(), bytes: memory.bytes() }).unwrap();
+    let moved = |pages: [u8; 6]| {
+        filled(&memory, &pages);
+        let taken = checkpoint.checkpoint_changed(0).unwrap();
+        memory.fill(0).unwrap();
+        assert_eq!(checkpoint.restore(0).unwrap().unwrap().sequence, taken.sequence);
+        assert_eq!(memory.download().unwrap().chunks(4096).map(|page| page[0]).collect::<Vec<_>>(), pages);
+        taken.moved
+    };
+    // What the two slots hold is not known at first.
+    assert_eq!(moved([1, 1, 1, 1, 1, 1]), 5 * 4096 + 21);
+    assert_eq!(moved([2, 1, 1, 1, 1, 1]), 5 * 4096 + 21);
+    // The first slot has the first's.
+    assert_eq!(moved([2, 1, 1, 1, 3, 1]), 2 * 4096);
+    assert_eq!(moved([2, 1, 1, 1, 3, 4]), 4096 + 21);
+    assert_eq!(moved([2, 1, 1, 1, 3, 4]), 21);
+    assert_eq!(moved([2, 1, 1, 1, 3, 4]), 0);
+    // A whole one in between: what its slot holds is not known again.
+    checkpoint.checkpoint(0).unwrap();
+    assert_eq!(moved([2, 1, 1, 1, 3, 4]), 0);
+    assert_eq!(moved([2, 1, 1, 1, 3, 4]), 5 * 4096 + 21);
+}
+
+#[test]
+fn checkpoints_in_flight_are_of_the_moment_when_they_began() {
+    let region = region();
+    let memory = Buffer::new(region.device(), 4096).unwrap();
+    let element = || Element { name: "a".to_owned(), address: memory.address(), bytes: 4096 };
+    let concurrent = Concurrent::create(&region, "checkpoint", 4096, 1, 2).unwrap();
+    concurrent.register(element()).unwrap();
+    assert!(concurrent.restore().unwrap().is_none());
+    memory.fill(1).unwrap();
+    let first = concurrent.begin().unwrap();
+    memory.fill(2).unwrap();
+    let second = concurrent.begin().unwrap();
+    memory.fill(3).unwrap();
+    assert!(matches!(concurrent.begin(), Err(Error::Checkpoint { .. })));
+    assert_eq!(concurrent.finish(second).unwrap().sequence, 2);
+    assert_eq!(concurrent.finish(first).unwrap().sequence, 1);
+    assert_eq!(concurrent.restore().unwrap().unwrap().sequence, 2);
+    assert_eq!(memory.download().unwrap(), [2; 4096]);
+    // One that is dropped does not count, and numbers go on.
+    drop(concurrent.begin().unwrap());
+    let again = Concurrent::open(&region, "checkpoint").unwrap();
+    again.register(element()).unwrap();
+    let third = again.begin().unwrap();
+    assert_eq!(again.finish(third).unwrap().sequence, 3);
 }

@@ -8,11 +8,11 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use nearpm_gpu::{Device, Interpreted};
 
-use crate::crash::{Campaign, Checkpoints, LogForm, Scenario, Shared, Store, Sums, Transactions};
+use crate::crash::{Campaign, Checkpoints, Database, LogForm, Scenario, Shared, Store, Sums, Transactions, Way};
 use crate::measure::{self, Bench, Scale};
 use crate::prefix::Sizes;
 use crate::report::Report;
-use crate::{show, soak};
+use crate::{db, model, show, soak};
 
 /// What to do with GPUs and their persistent memory.
 #[derive(Subcommand)]
@@ -23,6 +23,11 @@ pub enum GpuCommand {
     Bench(BenchArguments),
     /// Print the results of a measurement
     Report {
+        /// The file that `bench --json` has written
+        results: PathBuf,
+    },
+    /// Print what the interpreter's cost model predicts beside the results of a measurement
+    Model {
         /// The file that `bench --json` has written
         results: PathBuf,
     },
@@ -45,6 +50,12 @@ pub enum Program {
     Shared,
     /// Checkpoints
     Checkpoint,
+    /// Checkpoints of pages that changed
+    ChangedPages,
+    /// Checkpoints that are taken while the program goes on
+    InFlight,
+    /// Transactions that insert and update rows
+    Db,
     /// Prefix sums
     Ps,
 }
@@ -103,14 +114,20 @@ pub fn command(command: &GpuCommand, again: &[&str]) -> Result<bool> {
         GpuCommand::Run(arguments) => run(arguments).map(|()| true),
         GpuCommand::Bench(arguments) => bench(arguments, again),
         GpuCommand::Report { results } => {
-            let text =
-                std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
-            let report: Report = serde_json::from_str(&text)
-                .with_context(|| format!("{} holds no results of nearpm gpu bench --json", results.display()))?;
-            print!("{}", report.table());
+            print!("{}", results_of(results)?.table());
+            Ok(true)
+        }
+        GpuCommand::Model { results } => {
+            print!("{}", model::table(&results_of(results)?)?);
             Ok(true)
         }
     }
+}
+
+fn results_of(path: &Path) -> Result<Report> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} holds no results of nearpm gpu bench --json", path.display()))
 }
 
 fn run(arguments: &RunArguments) -> Result<()> {
@@ -126,7 +143,13 @@ fn run(arguments: &RunArguments) -> Result<()> {
         Program::Shared => {
             Box::new(Shared { threads: 12, sharing: 3, by_stamp: true, module: crate::kernels::txn().clone() })
         }
-        Program::Checkpoint => Box::new(Checkpoints { bytes: 1 << 10 }),
+        Program::Checkpoint => Box::new(Checkpoints { part: 1 << 8, way: Way::Whole }),
+        Program::ChangedPages => Box::new(Checkpoints { part: 4096, way: Way::Changed }),
+        Program::InFlight => Box::new(Checkpoints { part: 1 << 8, way: Way::Concurrent }),
+        Program::Db => {
+            let sizes = db::Sizes { rows: 80, updated: 40, groups: 3, partitions: 0 };
+            Box::new(Database { sizes, rows: 40, module: crate::kernels::db().clone() })
+        }
         Program::Ps => {
             let sizes = Sizes { arrays: 2, blocks: 3, threads: 64 };
             Box::new(Sums { sizes, module: crate::kernels::prefix().clone() })

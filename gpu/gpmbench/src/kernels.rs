@@ -33,4 +33,10 @@ modules! {
     srad, "srad";
     /// `gpu/kernels/bfs.cu`: BFS.
     bfs, "bfs";
+    /// `gpu/kernels/cfd.cu`: CFD.
+    cfd, "cfd";
+    /// `gpu/kernels/dnn.cu`: DNN.
+    dnn, "dnn";
+    /// `gpu/kernels/db.cu`: gpDB.
+    db, "db";
 }

@@ -6,9 +6,11 @@
 
 pub mod command;
 pub mod crash;
+pub mod db;
 mod kernels;
 pub mod kvs;
 pub mod measure;
+pub mod model;
 mod pattern;
 pub mod prefix;
 pub mod programs;
@@ -16,6 +18,6 @@ pub mod report;
 mod show;
 pub mod soak;
 
-pub use kernels::{kvs, micro, prefix, txn};
+pub use kernels::{db, kvs, micro, prefix, txn};
 pub use pattern::pattern;
 pub use show::show;

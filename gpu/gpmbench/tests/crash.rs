@@ -1,7 +1,11 @@
 //! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the recovery, and compared with oracles.
 
-use nearpm_gpmbench::crash::{Campaign, Checkpoints, LogForm, Scenario, Shared, Store, Sums, Transactions, run_whole};
+use nearpm_gpmbench::crash::{
+    Campaign, Checkpoints, Database, LogForm, Scenario, Several, Shared, Store, Sums, Transactions, Way, run_whole,
+};
+use nearpm_gpmbench::db;
 use nearpm_gpmbench::prefix::Sizes;
+use nearpm_gpu::{Choice, Module};
 
 fn holds(scenario: &dyn Scenario, campaign: &Campaign, least: u64) {
     run_whole(scenario).unwrap();
@@ -57,7 +61,9 @@ fn by_thread_alone_their_undo_is_wrong() {
 
 #[test]
 fn checkpoints_restore() {
-    holds(&Checkpoints { bytes: 1 << 10 }, &Campaign::sampled(1), 50);
+    for (way, part, every) in [(Way::Whole, 1 << 8, 1), (Way::Changed, 4096, 16), (Way::Concurrent, 1 << 8, 1)] {
+        holds(&Checkpoints { part, way }, &Campaign::sampled(every), 50);
+    }
 }
 
 #[test]
@@ -65,6 +71,14 @@ fn the_store_undoes_batches() {
     for (set_bits, batch, keys) in [(4, 60, 1 << 30), (2, 70, 40), (0, 40, 9)] {
         let module = nearpm_gpmbench::kvs().clone();
         holds(&Store { set_bits, batch, keys, module }, &Campaign::sampled(3), 20);
+    }
+}
+
+#[test]
+fn the_table_undoes_transactions() {
+    for (partitions, every) in [(0, 1), (3, 4)] {
+        let sizes = db::Sizes { rows: 80, updated: 40, groups: 3, partitions };
+        holds(&Database { sizes, rows: 40, module: nearpm_gpmbench::db().clone() }, &Campaign::sampled(every), 50);
     }
 }
 
@@ -86,4 +100,23 @@ fn the_store_that_is_shown_is_crashed_and_recovered() {
         // What is there stays.
         assert!(nearpm_gpmbench::show(&path, seed, &mut |_| ()).is_err());
     }
+}
+
+#[test]
+fn a_batch_over_several_gpus_is_one() {
+    let choices = [Choice::None, Choice::All, Choice::Seeded(1)];
+    for devices in [2, 3] {
+        let several = Several { devices, module: nearpm_gpmbench::txn().clone() };
+        let tally = several.run(&choices).unwrap_or_else(|error| panic!("{error:#}"));
+        eprintln!("{devices} GPUs: {tally:?}");
+        assert!(tally.crashes >= 50 && tally.second_crashes == tally.crashes, "{tally:?}");
+    }
+}
+
+/// With a fence less the several GPUs' batch is found out, too.
+#[test]
+fn a_batch_over_several_gpus_needs_its_fences() {
+    let text = nearpm_gpmbench::txn().ptx().replace("membar.sys;", "");
+    let several = Several { devices: 2, module: Module::new("without fences", text) };
+    assert!(several.run(&[Choice::Seeded(1), Choice::Seeded(2), Choice::Seeded(3)]).is_err());
 }

@@ -1,13 +1,14 @@
-//! HS, BLK, SRAD and BFS on the interpreter: against oracles, and crashed.
+//! CFD, DNN, HS, BLK, SRAD and BFS on the interpreter: against oracles, and crashed.
 
 use std::rc::Rc;
 
 use anyhow::Result;
 use nearpm_gpmbench::crash::{Campaign, Resumed, run_whole};
 use nearpm_gpmbench::programs::{
-    Bfs, BlackScholes, Graph, Hotspot, Iterative, Srad, Stepper, image_of, levels_of, prices_of, temperatures_of,
+    Bfs, BlackScholes, Cfd, Digits, Dnn, Graph, Hotspot, Iterative, Mesh, Net, Srad, Stepper, flow_of, image_of,
+    learnt_by, levels_of, prices_of, share_told, temperatures_of,
 };
-use nearpm_gpu::{Device, Interpreted, Medium, PmRegion};
+use nearpm_gpu::{Buffer, Device, Interpreted, Medium, PmRegion};
 
 const ITERATIONS: u32 = 5;
 /// Iterations from checkpoint to checkpoint.
@@ -109,4 +110,61 @@ fn bfs_goes_on() {
     assert!(levels.iter().all(|&level| level != u32::MAX) && levels.iter().any(|&level| level >= 11));
     assert_eq!(run(&fresh(Bfs::region_bytes(&graph))).unwrap(), bytes_of(&levels, u32::to_le_bytes));
     crashed(Bfs::region_bytes(&graph), 2, 20, run);
+}
+
+/// The smallest that has a body and a far side.
+const MESH: u32 = 42;
+
+fn flow(region: &PmRegion) -> Result<Vec<u8>> {
+    let values = |program: &Cfd| Ok(bytes_of(&program.variables()?, f32::to_le_bytes));
+    iterated(region, Cfd::new(region.device(), &Mesh::around_a_rod(MESH))?, values)
+}
+
+#[test]
+fn flows_are_those_of_the_processor_bit_by_bit() {
+    let expected = flow_of(&Mesh::around_a_rod(MESH), ITERATIONS);
+    assert!(expected.iter().all(|value| value.is_finite()) && expected[0] != expected[1], "the gas does not move");
+    assert_eq!(flow(&fresh(1 << 18)).unwrap(), bytes_of(&expected, f32::to_le_bytes));
+}
+
+#[test]
+fn cfd_goes_on() {
+    crashed(1 << 18, 16, 10, flow);
+}
+
+/// The smallest: the kernels are those of the paper's sizes.
+const NET: Net = Net { side: 16, maps: [2, 3], hidden: 6, batch: 4 };
+
+fn learnt(region: &PmRegion) -> Result<Vec<u8>> {
+    let weights = |program: &Dnn| Ok(bytes_of(&program.learnt()?, f32::to_le_bytes));
+    iterated(region, Dnn::new(region.device(), NET, &Digits::new(16, 10))?, weights)
+}
+
+#[test]
+fn what_a_net_learns_is_what_the_processor_learns_bit_by_bit() {
+    let expected = learnt_by(NET, &Digits::new(16, 10), ITERATIONS);
+    assert_eq!(learnt(&fresh(1 << 18)).unwrap(), bytes_of(&expected, f32::to_le_bytes));
+}
+
+#[test]
+fn a_net_learns() {
+    let (net, digits) = (Net { side: 16, maps: [4, 6], hidden: 20, batch: 20 }, Digits::new(16, 100));
+    let before = share_told(net, &learnt_by(net, &digits, 0), &digits);
+    let after = share_told(net, &learnt_by(net, &digits, 150), &digits);
+    eprintln!("{before} of the pictures told before, {after} after");
+    assert!(before < 0.4 && after > 0.8, "{before} of the pictures told before, {after} after");
+}
+
+#[test]
+fn dnn_goes_on() {
+    crashed(1 << 18, 16, 10, learnt);
+}
+
+/// Bytes of the paper's table 1: 3.2 MB, which are both copies of a checkpoint.
+#[test]
+fn the_papers_net_has_the_papers_weights() {
+    let device: Rc<dyn Device> = Rc::new(Interpreted::new(64 << 20));
+    let layers = Dnn::new(&device, Net::PAPER, &Digits::new(28, 1)).unwrap();
+    let bytes = |state: Vec<(&'static str, &Buffer)>| state.iter().map(|(_, buffer)| buffer.bytes()).sum::<u64>();
+    assert_eq!(bytes(layers.state()), 4 * 431_080);
 }

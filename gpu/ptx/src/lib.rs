@@ -25,6 +25,7 @@ mod word;
 
 pub use arguments::{ArgumentError, Arguments};
 pub use code::Scope;
+pub use counting::Translation;
 pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};
 pub use crash::{Choice, Crash, CrashError, Images, PendingStore};
 pub use fault::{Access, Fault, FaultKind, ThreadId};

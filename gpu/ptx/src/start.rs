@@ -139,7 +139,7 @@ pub(crate) fn start(
         counts: Counts::default(),
         persistence: run.persistence,
         tracker,
-        translation: Translation::new(),
+        translation: Translation::default(),
         picker: Picker::new(run.schedule.clone()),
         last: Last { block: 0, warp: 0, lane: 32, gave_way: false },
         cursor: (0, usize::MAX),

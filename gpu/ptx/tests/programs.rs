@@ -210,8 +210,8 @@ fn atomics_and_fences_are_counted_and_cost_time() {
     let fences = counts.fences;
     assert_eq!((fences.block, fences.device, fences.system), (64, 64, 64));
     assert_eq!(read_u32(&gpu, pm.address, 5), [16, 16, 16, 16, 0]);
-    // 8 atomics of 2.5 ns, but one page of a translation of 23 ns.
-    assert_eq!(nearpm_ptx::CostModel::default().nanoseconds(&counts), 23.0);
+    // 8 atomics of 2.5 ns, but one page whose translation is held nowhere: 19.5 ns and 6.2.
+    assert_eq!(nearpm_ptx::CostModel::default().nanoseconds(&counts), 25.7);
 }
 
 #[test]

@@ -152,6 +152,11 @@ impl Log {
         self.descriptor.address()
     }
 
+    /// The region that it lies in.
+    pub fn region(&self) -> &PmRegion {
+        &self.region
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.object.name

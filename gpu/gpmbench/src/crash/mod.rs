@@ -2,7 +2,9 @@
 //! is left is compared with the scenario's oracle.
 
 mod checkpoints;
+mod database;
 mod resumed;
+mod several;
 mod store;
 mod sums;
 mod transactions;
@@ -12,8 +14,10 @@ use std::rc::Rc;
 use anyhow::{Context, Result};
 use nearpm_gpu::{Choice, CrashPlan, Device, Interpreted, Medium, Moment, PmRegion, Schedule, Stop};
 
-pub use checkpoints::Checkpoints;
+pub use checkpoints::{Checkpoints, Way};
+pub use database::Database;
 pub use resumed::{Resumed, Run};
+pub use several::Several;
 pub use store::Store;
 pub use sums::Sums;
 pub use transactions::{LogForm, Shared, Transactions};

@@ -39,7 +39,7 @@ const ENTRY: u64 = 12;
 /// Partitions of the conventional log.
 const PARTITIONS: u32 = 3;
 
-fn value_of(cell: u32, seed: u32) -> u64 {
+pub(super) fn value_of(cell: u32, seed: u32) -> u64 {
     let h = (cell ^ seed).wrapping_mul(0x85eb_ca6b);
     u64::from(h ^ h >> 13) << 32 | u64::from(cell.wrapping_add(seed))
 }

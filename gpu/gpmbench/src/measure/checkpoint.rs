@@ -1,13 +1,10 @@
 //! Checkpoints of 256 MiB, against CPU-assisted persistence.
 
-use std::fs::File;
-use std::io::{Seek, Write};
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Checkpoint, Element};
-use nearpm_gpu::{Buffer, Launch, ObjectKind, persist_with_threads};
+use nearpm_gpu::Launch;
 
+use super::assisted::{Assisted, median};
 use super::{Bench, verify, words};
 use crate::kernels::micro;
 use crate::pattern::pattern;
@@ -49,66 +46,9 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     verify("restored memory", words(&memory.download()?), expected(bench.last()))?;
     report.time(GROUP, format!("restore of {size}"), &restores, None);
     if bench.scale == super::Scale::Full {
-        let plain = region.add("assisted", ObjectKind::Data, bytes, |_| Ok(()))?;
-        assisted(bench, report, &region, plain.offset, &memory, &times)?;
-        file_system(bench, report, &memory)?;
+        let ours = median(&times);
+        let ways = Assisted::new(bench, GROUP, size, vec![&memory])?;
+        ways.all(report, ours, Some(">= 1.3"))?;
     }
     Ok(())
-}
-
-/// CAP-mm: the copy engine, then write-back by threads of the processor.
-fn assisted(
-    bench: &Bench,
-    report: &mut Report,
-    region: &nearpm_gpu::PmRegion,
-    offset: u64,
-    memory: &Buffer,
-    ours: &[Duration],
-) -> Result<()> {
-    let bytes = memory.bytes();
-    let copy = bench.times(|_| Ok(()), |_| bench.device.copy(region.address(offset), memory.address(), bytes))?;
-    report.time(GROUP, "the copy engine alone (nothing is durable by that)", &copy, None);
-    let mut best = f64::INFINITY;
-    for threads in [1, 2, 4, 8, 16] {
-        let mut times = Vec::new();
-        for _ in 0..bench.repeats {
-            times.push(bench.wall(&mut || {
-                bench.device.copy(region.address(offset), memory.address(), bytes)?;
-                bench.device.synchronize()?;
-                region.mapped(|all| persist_with_threads(&all[offset as usize..][..bytes as usize], threads));
-                Ok(())
-            })?);
-        }
-        report.time(GROUP, format!("CAP-mm, {threads} threads"), &times, None);
-        times.sort();
-        best = best.min(times[times.len() / 2].as_secs_f64());
-    }
-    let mut ours = ours.to_vec();
-    ours.sort();
-    report.value(GROUP, "GPM over the best CAP-mm", best / ours[ours.len() / 2].as_secs_f64(), "x", Some(">= 1.3"));
-    Ok(())
-}
-
-/// CAP-fs: a copy to memory of the processor, write, fsync.
-fn file_system(bench: &Bench, report: &mut Report, memory: &Buffer) -> Result<()> {
-    for (folder, name) in [("/dev/shm", "tmpfs"), (".", "this folder")] {
-        let Ok(mut file) = tempfile_in(folder) else { continue };
-        let mut times = Vec::new();
-        for _ in 0..3 {
-            times.push(bench.wall(&mut || {
-                let bytes = memory.download()?;
-                file.rewind()?;
-                file.write_all(&bytes)?;
-                Ok(file.sync_all()?)
-            })?);
-        }
-        report.time(GROUP, format!("CAP-fs, file on {name}"), &times, None);
-    }
-    Ok(())
-}
-
-/// A file that has no name.
-fn tempfile_in(folder: &str) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(folder)
 }

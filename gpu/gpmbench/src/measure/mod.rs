@@ -1,6 +1,8 @@
 //! The measurements. Each looks at what was stored before it says how fast.
 
+mod assisted;
 mod checkpoint;
+mod database;
 mod logs;
 mod programs;
 mod random;
@@ -44,7 +46,7 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 6] = ["stream", "logs", "random", "kvs", "checkpoint", "programs"];
+pub const NAMES: [&str; 7] = ["stream", "logs", "random", "kvs", "db", "checkpoint", "programs"];
 
 /// Makes measurements by name; what fails is in the report.
 pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
@@ -57,6 +59,7 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "logs" => logs::measure(bench, report),
             "random" => random::measure(bench, report),
             "kvs" => store::measure(bench, report),
+            "db" => database::measure(bench, report),
             "checkpoint" => checkpoint::measure(bench, report),
             _ => programs::measure(bench, report),
         };

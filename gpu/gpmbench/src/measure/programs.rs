@@ -1,14 +1,16 @@
-//! The programs at the paper's sizes where a card has the memory: PS, HS, BLK, SRAD, BFS.
+//! The programs at the paper's sizes where a card has the memory: PS, DNN, CFD, HS, BLK, SRAD, BFS.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+use super::assisted::{Assisted, median};
 use super::{Bench, Scale};
 use crate::kernels::prefix;
 use crate::prefix::{Sizes, Sums, input_of, sums_of};
 use crate::programs::{
-    Bfs, BlackScholes, Graph, Hotspot, Iterative, Srad, Stepper, image_of, levels_of, region_bytes, temperatures_of,
+    Bfs, BlackScholes, Cfd, Digits, Dnn, Graph, Hotspot, Iterative, Mesh, Net, Srad, Stepper, flow_of, image_of,
+    learnt_by, levels_of, region_bytes, temperatures_of,
 };
 use crate::report::Report;
 
@@ -18,6 +20,8 @@ const EVERY: u32 = 10;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     sums(bench, report)?;
+    network(bench, report)?;
+    gas(bench, report)?;
     hotspot(bench, report)?;
     black_scholes(bench, report)?;
     srad(bench, report)?;
@@ -61,14 +65,60 @@ fn iterated<S: Stepper>(
     // The first iterations load the kernels.
     program.run_until(EVERY)?;
     let run = bench.wall(&mut || program.run_until(3 * EVERY))?;
-    let take: Vec<Duration> = (0..3).map(|_| bench.wall(&mut || program.take())).collect::<Result<_>>()?;
+    let take: Vec<Duration> = (0..3).map(|_| bench.wall(&mut || program.take().map(drop))).collect::<Result<_>>()?;
     check(&program.program)?;
-    drop(program);
-    let restored = Iterative::open(&region, make()?, EVERY)?.done();
-    ensure!(restored == 3 * EVERY, "{name}: {restored} iterations are there after a restore, not {}", 3 * EVERY);
     report.time(GROUP, format!("{name}: {} iterations, 2 checkpoints", 2 * EVERY), &[run], None);
-    report.time(GROUP, format!("{name}: a checkpoint of {} MiB", state >> 20), &take, None);
+    report.time(GROUP, format!("{name}: a checkpoint of {:.1} MiB", state as f64 / f64::from(1 << 20)), &take, None);
+    if bench.scale == Scale::Full {
+        let memory = program.program.state().into_iter().map(|(_, buffer)| buffer).collect();
+        Assisted::new(bench, GROUP, name, memory)?.all(report, median(&take), None)?;
+    }
+    drop(program);
+    let again = Iterative::open(&region, make()?, EVERY)?;
+    let restored = again.done();
+    let time = bench.wall(&mut || again.restore().map(drop));
+    ensure!(restored == 3 * EVERY, "{name}: {restored} iterations are there after a restore, not {}", 3 * EVERY);
+    report.time(GROUP, format!("{name}: restore"), &[time?], None);
     Ok(())
+}
+
+fn network(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (net, count) = match bench.scale {
+        Scale::Small => (Net { side: 16, maps: [2, 3], hidden: 6, batch: 4 }, 10),
+        // As many pictures as the paper's set has.
+        Scale::Full => (Net::PAPER, 60_000),
+    };
+    let digits = Digits::new(net.side, count);
+    // The oracle takes a second a pass at the paper's size.
+    let passes = bench.scale.pick(3 * EVERY, 3);
+    let mut few = Dnn::new(&bench.device, net, &digits)?;
+    (0..passes).try_for_each(|pass| few.step(pass))?;
+    let same = few
+        .learnt()?
+        .iter()
+        .map(|weight| weight.to_bits())
+        .eq(learnt_by(net, &digits, passes).iter().map(|weight| weight.to_bits()));
+    ensure!(same, "DNN: after {passes} passes the weights are not the processor's");
+    drop(few);
+    let check = |program: &Dnn| {
+        ensure!(program.learnt()?.iter().all(|weight| weight.is_finite()), "DNN: a weight is no number");
+        Ok(())
+    };
+    let name = format!("DNN of side {}, batches of {}", net.side, net.batch);
+    iterated(bench, report, &name, || Dnn::new(&bench.device, net, &digits), check)
+}
+
+fn gas(bench: &Bench, report: &mut Report) -> Result<()> {
+    // With the fluxes the paper's 8.9 MB.
+    let mesh = Mesh::around_a_rod(bench.scale.pick(156, 232_536));
+    let expected = flow_of(&mesh, 3 * EVERY);
+    let check = |program: &Cfd| {
+        let found = program.variables()?;
+        let same = found.iter().map(|value| value.to_bits()).eq(expected.iter().map(|value| value.to_bits()));
+        ensure!(same && found.iter().all(|value| value.is_finite()), "CFD: the flow is not the processor's");
+        Ok(())
+    };
+    iterated(bench, report, &format!("CFD of {} cells", mesh.cells), || Cfd::new(&bench.device, &mesh), check)
 }
 
 fn hotspot(bench: &Bench, report: &mut Report) -> Result<()> {

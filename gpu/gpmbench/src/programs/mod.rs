@@ -2,6 +2,8 @@
 //!
 //! | file | program | persistence |
 //! |---|---|---|
+//! | `dnn.rs`, `lenet.rs`, `digits.rs` | DNN, its oracle, its pictures | checkpoints |
+//! | `cfd.rs`, `mesh.rs` | CFD, its mesh | checkpoints |
 //! | `hotspot.rs` | HS | checkpoints |
 //! | `blackscholes.rs` | BLK | checkpoints |
 //! | `srad.rs` | SRAD | native: an image an iteration |
@@ -9,14 +11,24 @@
 
 mod bfs;
 mod blackscholes;
+mod cfd;
+mod digits;
+mod dnn;
 mod hotspot;
 mod iterative;
+mod lenet;
+mod mesh;
 mod srad;
 
 pub use bfs::{Bfs, Graph, levels_of};
 pub use blackscholes::{BlackScholes, prices_of};
+pub use cfd::{Cfd, flow_of};
+pub use digits::Digits;
+pub use dnn::{Dnn, Net};
 pub use hotspot::{Hotspot, temperatures_of};
 pub use iterative::{Iterative, Stepper, region_bytes};
+pub use lenet::{learnt_by, share_told};
+pub use mesh::Mesh;
 pub use srad::{Srad, image_of};
 
 /// Threads of a block.

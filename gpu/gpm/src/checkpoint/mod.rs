@@ -2,10 +2,20 @@
 //!
 //! A slot is a head, a table of elements by name, and their data. A checkpoint takes the slot that does not count: its head is blanked, the
 //! data is copied by a kernel and persisted, then table and head are written. A crash leaves the other slot as it was.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `copy.rs` | the copies between device memory and slots, with their digests |
+//! | `changed.rs` | incremental checkpoints: the pages that changed |
+//! | `concurrent.rs` | checkpoints that are taken while the program goes on |
+
+mod changed;
+mod concurrent;
+mod copy;
 
 use std::cell::RefCell;
 
-use nearpm_gpu::{Buffer, Launch, Object, ObjectKind, PmRegion};
+use nearpm_gpu::{Buffer, Object, ObjectKind, PmRegion};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::region::{
     CHECKPOINT_MAGIC, CHECKPOINT_SLOTS, CheckpointElement, CheckpointHead, OBJECT_ALIGNMENT, ObjectHead,
@@ -13,15 +23,11 @@ use nearpm_interface::region::{
 use nearpm_interface::seal;
 
 use crate::error::{Error, Result};
-use crate::kernels::library;
 use crate::log::{read_head, write_head};
+use changed::Pages;
+pub use concurrent::{Concurrent, Flight};
+use copy::Direction;
 
-/// Blocks and threads of a copy: enough for the link.
-const BLOCKS: u32 = 264;
-const THREADS: u32 = 512;
-/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link are longer than those of kernels: 5 % faster. Its
-/// copy has arrived when the device is waited for.
-const BY_COPY_ENGINE: u64 = 1 << 20;
 /// Copies begin at multiples of this: the line of a warp's stores.
 const ALIGNMENT: u64 = 128;
 
@@ -43,6 +49,8 @@ pub struct Taken {
     pub sequence: u64,
     /// Bytes of data.
     pub bytes: u64,
+    /// Bytes of them that were copied: fewer where only what changed was.
+    pub moved: u64,
 }
 
 /// Checkpoints that are open.
@@ -51,6 +59,9 @@ pub struct Checkpoint {
     object: Object,
     head: ObjectHead,
     groups: RefCell<Vec<Vec<Element>>>,
+    /// Of each group whose changes are followed.
+    pages: RefCell<Vec<Option<Pages>>>,
+    /// Digest, and bytes that were copied.
     digest: Buffer,
 }
 
@@ -102,7 +113,15 @@ impl Checkpoint {
         let object = region.find(name, ObjectKind::Checkpoint)?;
         let head = read_head(region, &object)?;
         let groups = RefCell::new(vec![Vec::new(); head.blocks as usize]);
-        Ok(Checkpoint { region: region.clone(), object, head, groups, digest: Buffer::new(region.device(), 8)? })
+        let pages = RefCell::new((0..head.blocks).map(|_| None).collect());
+        Ok(Checkpoint {
+            region: region.clone(),
+            object,
+            head,
+            groups,
+            pages,
+            digest: Buffer::new(region.device(), 16)?,
+        })
     }
 
     fn refuse<T>(&self, why: String) -> Result<T> {
@@ -139,7 +158,26 @@ impl Checkpoint {
         }
         drop(groups);
         self.groups.borrow_mut()[group as usize] = all;
+        // Pages are numbered through a group's elements.
+        self.pages.borrow_mut()[group as usize] = None;
         Ok(())
+    }
+
+    /// Says that an element of a group is elsewhere in the device's memory from now on.
+    ///
+    /// # Errors
+    /// An element that there is not; an address that is no multiple of 16.
+    pub fn relocate(&self, group: u32, name: &str, address: u64) -> Result<()> {
+        let mut groups = self.groups.borrow_mut();
+        let mut elements = groups.get_mut(group as usize).into_iter().flatten();
+        match elements.find(|element| element.name == name) {
+            Some(element) if address.is_multiple_of(16) => {
+                element.address = address;
+                Ok(())
+            }
+            Some(_) => self.refuse(format!("{name:?} begins at no multiple of 16")),
+            None => self.refuse(format!("group {group} has no element {name:?}")),
+        }
     }
 
     /// Elements that a group has so far.
@@ -173,28 +211,45 @@ impl Checkpoint {
         Ok(slots)
     }
 
+    /// The slot that the next checkpoint of a group takes, and its number in the group.
+    fn next(&self, group: u32) -> Result<(u64, u64)> {
+        let newest = self.slots(group)?.into_iter().next();
+        Ok(newest.map_or((0, 1), |slot| (1 - slot.number, slot.head.sequence + 1)))
+    }
+
+    /// What is in a slot does not count from now on.
+    fn blank(&self, group: u32, slot: u64) -> Result<()> {
+        Ok(self.region.write(self.place(group, slot), &[0; 8])?)
+    }
+
+    /// The data of a slot is there: it counts from now on.
+    fn seal(&self, group: u32, slot: u64, sequence: u64, digest: u64, table: &[CheckpointElement]) -> Result<()> {
+        let place = self.place(group, slot);
+        let body: Vec<u8> = table.iter().flat_map(|element| element.to_bytes()).collect();
+        let elements = table.len() as u32;
+        let head = CheckpointHead { magic: CHECKPOINT_MAGIC, group, sequence, digest, elements, ..Default::default() };
+        let mut line = head.to_bytes();
+        seal::seal(&body, &mut line);
+        self.region.write(place + LINE as u64, &body)?;
+        self.region.write(place + 8, &line[8..])?;
+        Ok(self.region.write(place, &line[..8])?)
+    }
+
     /// Takes a checkpoint of a group. It is durable when this returns; until then the one before it is.
     ///
     /// # Errors
     /// A group that there is not, or that has no element; what the device refuses.
     pub fn checkpoint(&self, group: u32) -> Result<Taken> {
         let elements = self.elements(group)?;
-        let newest = self.slots(group)?.into_iter().next();
-        let (number, sequence) = newest.map_or((0, 1), |slot| (1 - slot.number, slot.head.sequence + 1));
-        let place = self.place(group, number);
-        self.region.write(place, &[0; 8])?;
+        let (slot, sequence) = self.next(group)?;
+        self.forget_pages(group, slot);
+        self.blank(group, slot)?;
         let table = layout(&elements);
-        let digest = self.copy("checkpoint_copy", &elements, &table, self.region.address(place), Direction::ToPm)?;
-        let body: Vec<u8> = table.iter().flat_map(|element| element.to_bytes()).collect();
-        let count = table.len() as u32;
-        let head =
-            CheckpointHead { magic: CHECKPOINT_MAGIC, group, sequence, digest, elements: count, ..Default::default() };
-        let mut line = head.to_bytes();
-        seal::seal(&body, &mut line);
-        self.region.write(place + LINE as u64, &body)?;
-        self.region.write(place + 8, &line[8..])?;
-        self.region.write(place, &line[..8])?;
-        Ok(Taken { sequence, bytes: elements.iter().map(|element| element.bytes).sum() })
+        let place = self.region.address(self.place(group, slot));
+        let digest = self.copy("checkpoint_copy", &elements, &table, place, Direction::ToPm)?;
+        self.seal(group, slot, sequence, digest, &table)?;
+        let bytes = bytes_of(&elements);
+        Ok(Taken { sequence, bytes, moved: bytes })
     }
 
     /// Gives a group's memory the contents of its newest checkpoint; `None`, and nothing is changed, where there is none.
@@ -203,17 +258,21 @@ impl Checkpoint {
     /// The checkpoint has other elements than are registered; neither slot's data has its digest ([`nearpm_gpu::Error::Corrupt`]).
     pub fn restore(&self, group: u32) -> Result<Option<Taken>> {
         let elements = self.elements(group)?;
-        let slots = self.slots(group)?;
+        self.restore_newest(&elements, self.slots(group)?)
+    }
+
+    /// The same from the first of some slots whose data is whole.
+    fn restore_newest(&self, elements: &[Element], slots: Vec<Slot>) -> Result<Option<Taken>> {
         let mut damaged = None;
         for slot in slots {
-            self.check_table(group, &elements, &slot.table)?;
-            let place = self.place(group, slot.number);
-            let table = in_order(&elements, &slot.table);
+            self.check_table(slot.head.group, elements, &slot.table)?;
+            let place = self.place(slot.head.group, slot.number);
+            let table = in_order(elements, &slot.table);
             let digest =
-                self.copy("checkpoint_restore", &elements, &table, self.region.address(place), Direction::FromPm)?;
+                self.copy("checkpoint_restore", elements, &table, self.region.address(place), Direction::FromPm)?;
             if digest == slot.head.digest {
-                let bytes = elements.iter().map(|element| element.bytes).sum();
-                return Ok(Some(Taken { sequence: slot.head.sequence, bytes }));
+                let bytes = bytes_of(elements);
+                return Ok(Some(Taken { sequence: slot.head.sequence, bytes, moved: bytes }));
             }
             damaged = Some((slot.head.sequence, place));
         }
@@ -248,45 +307,10 @@ impl Checkpoint {
         let (stored, registered) = (stored.join(", "), registered.join(", "));
         self.refuse(format!("group {group} was taken of {stored}; registered are {registered}"))
     }
-
-    /// Runs the copies of all elements; gives the digest.
-    fn copy(
-        &self,
-        kernel: &'static str,
-        elements: &[Element],
-        table: &[CheckpointElement],
-        slot: u64,
-        direction: Direction,
-    ) -> Result<u64> {
-        self.digest.fill(0)?;
-        for (element, stored) in elements.iter().zip(table) {
-            let pm = slot + data_offset(self.head.threads) + stored.offset;
-            let (to, from) = match direction {
-                Direction::ToPm => (pm, element.address),
-                Direction::FromPm => (element.address, pm),
-            };
-            let blocks = (element.bytes / 16).div_ceil(THREADS.into()).clamp(1, BLOCKS.into()) as u32;
-            // Words of 8 bytes are numbered through the slot, so that elements that change places are found.
-            let place = stored.offset / 8;
-            let (bytes, digest) = (element.bytes.into(), self.digest.address().into());
-            let device = self.region.device();
-            if matches!(direction, Direction::ToPm) && element.bytes >= BY_COPY_ENGINE {
-                device.copy(to, from, element.bytes)?;
-                let arguments = [from.into(), bytes, place.into(), digest];
-                device.launch(library().kernel("checkpoint_digest"), &Launch::new(blocks, THREADS, arguments))?;
-                continue;
-            }
-            let arguments = [to.into(), from.into(), bytes, place.into(), digest];
-            device.launch(library().kernel(kernel), &Launch::new(blocks, THREADS, arguments))?;
-        }
-        let digest = self.digest.download()?;
-        Ok(u64::from_le_bytes(digest.try_into().expect("a digest has 8 bytes")))
-    }
 }
 
-enum Direction {
-    ToPm,
-    FromPm,
+fn bytes_of(elements: &[Element]) -> u64 {
+    elements.iter().map(|element| element.bytes).sum()
 }
 
 /// Offset in a slot of the data.

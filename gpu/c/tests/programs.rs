@@ -1,0 +1,77 @@
+//! C and C++ programs on the header and the library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where cargo has put the library: beside the test.
+fn libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows where it is");
+    test.parent().expect("a test lies in a folder").to_owned()
+}
+
+fn compiled(compiler: &str, options: &[&str], into: &Path) -> PathBuf {
+    let program = into.join(compiler);
+    let output = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Werror", "-pedantic"])
+        .args(options)
+        .arg(folder().join("tests/c/table2.c"))
+        .arg("-I")
+        .arg(folder().join("include"))
+        .arg("-L")
+        .arg(libraries())
+        .args(["-l:libnearpm_gpm_c.a", "-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&program)
+        .output()
+        .expect("a C compiler is installed (Debian: gcc, g++)");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+#[test]
+fn every_call_of_table_2_works_from_c() {
+    let into = tempfile::tempdir().unwrap();
+    for (compiler, options) in [("gcc", ["-std=c99", "-xc"]), ("g++", ["-std=c++17", "-xc++"])] {
+        let program = compiled(compiler, &options, into.path());
+        let files = into.path().join(format!("files-{compiler}"));
+        std::fs::create_dir(&files).unwrap();
+        let output = Command::new(program)
+            .arg(&files)
+            .arg(folder().join("../kernels/ptx/txn.ptx"))
+            .env("NEARPM_GPM_DEVICE", "interpreter")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("as it should be"));
+    }
+}
+
+/// The 14 calls of the processor are in the header; the five of kernels are in the device header, whose test is elsewhere.
+#[test]
+fn the_header_has_the_papers_calls() {
+    let header = std::fs::read_to_string(folder().join("include/nearpm_gpm.h")).unwrap();
+    let calls = [
+        "gpm_map",
+        "gpm_unmap",
+        "gpm_persist_begin",
+        "gpm_persist_end",
+        "gpmlog_create_conv",
+        "gpmlog_create_hcl",
+        "gpmlog_open",
+        "gpmlog_close",
+        "gpmcp_create",
+        "gpmcp_open",
+        "gpmcp_close",
+        "gpmcp_register",
+        "gpmcp_checkpoint",
+        "gpmcp_restore",
+    ];
+    assert_eq!(calls.len() + nearpm_gpm::table2::ON_THE_GPU.len(), 19);
+    for call in calls {
+        let declared = header.lines().any(|line| line.contains(&format!("{call}(")) && !line.starts_with(" *"));
+        assert!(declared, "{call} is not declared");
+    }
+}

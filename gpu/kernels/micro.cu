@@ -18,6 +18,12 @@ extern "C" __global__ void stream_persist(uint4 *to, gpm_u64 bytes, gpm_u32 seed
     gpm_persist();
 }
 
+// A word of each part of `every` bytes: memory of which some pages change.
+extern "C" __global__ void touch_parts(char *memory, gpm_u64 every, gpm_u32 parts, gpm_u32 seed) {
+    gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < parts) *(gpm_u32 *)(memory + i * every) = pattern(i, seed);
+}
+
 // Copies to PM by stores, without a fence: for the processor to write back.
 extern "C" __global__ void copy_stores(void *to, const void *from, gpm_u64 bytes) {
     gpm_memcpy_nodrain(to, from, bytes);

@@ -46,6 +46,16 @@ pub fn persist_with_threads(bytes: &[u8], threads: usize) {
     });
 }
 
+/// Writes the lines back that hold the bytes at some offsets, and waits for all of them at once.
+///
+/// # Panics
+/// An offset that lies outside.
+pub fn persist_scattered(bytes: &[u8], offsets: impl Iterator<Item = usize>) {
+    offsets.for_each(|offset| write_back(&bytes[offset..=offset]));
+    // SAFETY: every x86-64 processor has it.
+    unsafe { _mm_sfence() };
+}
+
 /// Stores pieces of `bytes` bytes, which lie in `from` in the order of their numbers in `pieces`, to their places in `to`, and writes them back: by
 /// several threads, each of which has a part of `to`.
 ///

@@ -36,7 +36,7 @@ pub use cuda::Cuda;
 pub use device::{Aside, Attached, Counts, Device, Elapsed, Measured};
 pub use durability::{Drained, Durability, LinkState, link_state};
 pub use error::Error;
-pub use flush::{persist, persist_with_threads, store_pieces};
+pub use flush::{persist, persist_scattered, persist_with_threads, store_pieces};
 pub use interpreted::{CrashPlan, Interpreted, Moment};
 pub use kernel::{Argument, Kernel, Launch, Module};
 pub use medium::{Medium, Pinnable};

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use nearpm_gpu::{Device, Interpreted};
 
-use crate::crash::{Campaign, Checkpoints, Database, LogForm, Scenario, Shared, Store, Sums, Transactions, Way};
+use crate::crash::{
+    Campaign, Checkpoints, Database, LogForm, Record, Scenario, Shared, Store, Sums, Transactions, Way,
+};
 use crate::measure::{self, Bench, Scale};
 use crate::prefix::Sizes;
 use crate::report::Report;
@@ -19,6 +22,8 @@ use crate::{db, model, show, soak};
 pub enum GpuCommand {
     /// Run a program on the interpreter, crash it, recover it, and compare it with its oracle
     Run(RunArguments),
+    /// Crash all programs on the interpreter for a long time: the record tells where to go on
+    Campaign(CampaignArguments),
     /// Measure a GPU, or try the measurements out on the interpreter
     Bench(BenchArguments),
     /// Print the results of a measurement
@@ -76,6 +81,20 @@ pub struct RunArguments {
     thorough: bool,
 }
 
+/// Arguments of a campaign.
+#[derive(Args)]
+pub struct CampaignArguments {
+    /// File with the record, which is made or gone on with
+    #[arg(long)]
+    record: PathBuf,
+    /// Crashes in all
+    #[arg(long, default_value_t = 1_000_000)]
+    crashes: u64,
+    /// Stop after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
 /// Arguments of a measurement.
 #[derive(Args)]
 pub struct BenchArguments {
@@ -85,6 +104,9 @@ pub struct BenchArguments {
     /// Number of the GPU
     #[arg(long, default_value_t = 0)]
     card: usize,
+    /// Numbers of several GPUs of this machine: logs of all of them under one commit record are measured, and nothing else
+    #[arg(long, value_delimiter = ',')]
+    cards: Vec<usize>,
     /// Only these measurements
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
     only: Vec<String>,
@@ -112,6 +134,7 @@ pub struct BenchArguments {
 pub fn command(command: &GpuCommand, again: &[&str]) -> Result<bool> {
     match command {
         GpuCommand::Run(arguments) => run(arguments).map(|()| true),
+        GpuCommand::Campaign(arguments) => campaign(arguments).map(|()| true),
         GpuCommand::Bench(arguments) => bench(arguments, again),
         GpuCommand::Report { results } => {
             print!("{}", results_of(results)?.table());
@@ -165,6 +188,18 @@ fn run(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
+fn campaign(arguments: &CampaignArguments) -> Result<()> {
+    let mut record = Record::load(&arguments.record)?;
+    let time = arguments.seconds.map_or(Duration::MAX, Duration::from_secs);
+    record.go_on(&arguments.record, arguments.crashes, time)?;
+    for (program, crashes) in &record.crashes {
+        println!("{program:<26} {crashes:>10} crashes");
+    }
+    let (total, second) = (record.total(), record.second_crashes);
+    println!("{total} crashes in all, {second} more in recoveries; no violation");
+    Ok(())
+}
+
 fn transactions(form: LogForm) -> Box<dyn Scenario> {
     let module = crate::kernels::txn().clone();
     Box::new(Transactions { form, blocks: 2, threads: 5, rounds: 2, by_processor: false, module })
@@ -184,6 +219,42 @@ fn told(arguments: &RunArguments) -> Result<()> {
     }
 }
 
+/// The GPUs of `--cards`.
+fn devices(arguments: &BenchArguments) -> Result<Vec<Rc<dyn Device>>> {
+    anyhow::ensure!(arguments.cards.len() > 1, "--cards names two GPUs or more");
+    if arguments.interpreted {
+        return Ok(arguments.cards.iter().map(|_| Rc::new(Interpreted::new(1 << 28)) as Rc<dyn Device>).collect());
+    }
+    #[cfg(feature = "cuda")]
+    return arguments.cards.iter().map(|&card| Ok(Rc::new(nearpm_gpu::Cuda::open(card)?) as Rc<dyn Device>)).collect();
+    #[cfg(not(feature = "cuda"))]
+    anyhow::bail!("built without the feature `cuda`: there is the interpreter (--interpreted)")
+}
+
+fn bench_several(arguments: &BenchArguments) -> Result<bool> {
+    let devices = devices(arguments)?;
+    let names: Vec<String> = devices.iter().map(|device| device.name()).collect();
+    let mut report = empty_report(arguments, names.join(", "));
+    if let Err(error) =
+        measure::several::measure(&devices, !arguments.interpreted, arguments.repeats.max(1), &mut report)
+    {
+        report.failures.push(format!("several GPUs: {error:#}"));
+    }
+    tell(&report, arguments.text.as_deref(), arguments.json.as_deref())
+}
+
+fn empty_report(arguments: &BenchArguments, device: String) -> Report {
+    Report {
+        device,
+        times: match arguments.interpreted {
+            true => "predicted by the cost model from counted transactions; nothing was measured".to_owned(),
+            false => "measured, by events on the device or by the wall".to_owned(),
+        },
+        memory: "memfd (tmpfs pages of 4 KiB), pinned".to_owned(),
+        ..Report::default()
+    }
+}
+
 fn device(arguments: &BenchArguments) -> Result<(Rc<dyn Device>, Scale)> {
     if arguments.interpreted {
         return Ok((Rc::new(Interpreted::new(1 << 30)), Scale::Small));
@@ -199,19 +270,14 @@ fn device(arguments: &BenchArguments) -> Result<(Rc<dyn Device>, Scale)> {
 /// # Errors
 /// No device, or a file that cannot be written.
 pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
+    if !arguments.cards.is_empty() {
+        return bench_several(arguments);
+    }
     let (device, scale) = device(arguments)?;
     if let Some(path) = &arguments.soak_child {
         return soak::child(device, path).map(|()| true);
     }
-    let mut report = Report {
-        device: device.name(),
-        times: match arguments.interpreted {
-            true => "predicted by the cost model from counted transactions; nothing was measured".to_owned(),
-            false => "measured, by events on the device or by the wall".to_owned(),
-        },
-        memory: "memfd (tmpfs pages of 4 KiB), pinned".to_owned(),
-        ..Report::default()
-    };
+    let mut report = empty_report(arguments, device.name());
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
     measure::run(&bench, &arguments.only, &mut report);
     if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {

@@ -275,7 +275,8 @@ pub struct Model {
     pairs: Vec<(u64, u64)>,
 }
 
-fn mix(key: u64) -> u64 {
+/// The hash of a key: `mix` of `kvs.cu`.
+pub(crate) fn mix(key: u64) -> u64 {
     let key = (key ^ key >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let key = (key ^ key >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     key ^ key >> 33

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod command;
+pub mod cpu;
 pub mod crash;
 pub mod db;
 mod kernels;

@@ -1,7 +1,10 @@
 //! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the recovery, and compared with oracles.
 
+use std::time::Duration;
+
 use nearpm_gpmbench::crash::{
-    Campaign, Checkpoints, Database, LogForm, Scenario, Several, Shared, Store, Sums, Transactions, Way, run_whole,
+    Campaign, Checkpoints, Database, LogForm, Record, Scenario, Several, Shared, Store, Sums, Transactions, Way,
+    run_whole,
 };
 use nearpm_gpmbench::db;
 use nearpm_gpmbench::prefix::Sizes;
@@ -119,4 +122,18 @@ fn a_batch_over_several_gpus_needs_its_fences() {
     let text = nearpm_gpmbench::txn().ptx().replace("membar.sys;", "");
     let several = Several { devices: 2, module: Module::new("without fences", text) };
     assert!(several.run(&[Choice::Seeded(1), Choice::Seeded(2), Choice::Seeded(3)]).is_err());
+}
+
+#[test]
+fn a_campaign_goes_on_where_it_was_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.json");
+    let mut record = Record::load(&path).unwrap();
+    record.go_on(&path, 1, Duration::MAX).unwrap();
+    let mut again = Record::load(&path).unwrap();
+    assert!(again == record && again.next == 1 && again.total() > 0);
+    again.go_on(&path, again.total() + 1, Duration::MAX).unwrap();
+    assert!(again.next == 2 && again.crashes.len() == 2);
+    std::fs::write(&path, "nothing").unwrap();
+    assert!(Record::load(&path).is_err());
 }

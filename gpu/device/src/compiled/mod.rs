@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::device::{Aside, Attached, Counts, Device, Elapsed, Measured, check_range};
@@ -65,6 +66,8 @@ struct Loaded {
 /// The processor in the place of a GPU.
 pub struct Compiled {
     sources: PathBuf,
+    /// Where modules are compiled: a folder of this device's own.
+    folder: PathBuf,
     /// What was compiled, by the module's name.
     loaded: RefCell<BTreeMap<String, Loaded>>,
     memory: RefCell<BTreeMap<u64, Block>>,
@@ -87,8 +90,11 @@ fn loader_error() -> String {
 impl Compiled {
     /// A device for modules whose sources are in a folder.
     pub fn new(sources: &Path) -> Compiled {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Compiled {
             sources: sources.to_owned(),
+            folder: std::env::temp_dir().join(format!("nearpm-compiled-{}-{number}", std::process::id())),
             loaded: RefCell::default(),
             memory: RefCell::default(),
             attached: RefCell::default(),
@@ -98,16 +104,26 @@ impl Compiled {
     /// Compiles a module: g++ has to be installed.
     fn build(&self, name: &str) -> Result<PathBuf, Error> {
         let source = self.sources.join(format!("{name}.cu"));
-        let folder = std::env::temp_dir().join(format!("nearpm-compiled-{}", std::process::id()));
-        let system = |error| Error::system("write to", &folder, error);
-        std::fs::create_dir_all(&folder).map_err(system)?;
+        let folder = &self.folder;
+        let system = |error| Error::system("write to", folder, error);
+        std::fs::create_dir_all(folder).map_err(system)?;
         let (shim, library) = (folder.join("shim.h"), folder.join(format!("{name}.so")));
         std::fs::write(&shim, include_str!("shim.h")).map_err(system)?;
         // As NVRTC is told not to join a product and a sum, so that floats are the same bits; CUDA knows no strict aliasing.
-        let options =
-            ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-fPIC", "-shared", "-xc++"];
-        let output = Command::new("g++").args(options).arg("-I").arg(&self.sources).arg("-include").arg(&shim);
-        let output = output.arg(&source).arg("-o").arg(&library).output();
+        let options = [
+            "-std=c++17",
+            "-O1",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+            "-fno-gnu-unique",
+            "-w",
+            "-fPIC",
+            "-shared",
+            "-xc++",
+        ];
+        let mut compiler = Command::new("g++");
+        compiler.args(options).arg("-I").arg(&self.sources).arg("-include").arg(&shim);
+        let output = compiler.arg(&source).arg("-o").arg(&library).output();
         let output = output.map_err(|error| refuse(name, format!("g++ does not run: {error}")))?;
         match output.status.success() {
             true => Ok(library),
@@ -126,8 +142,6 @@ impl Compiled {
         if library.is_null() {
             return Err(refuse(name, loader_error()));
         }
-        // It is mapped.
-        let _ = std::fs::remove_file(&path);
         let found = symbol(library, "shim_launch").ok_or_else(|| refuse(name, "it has no launcher"))?;
         // SAFETY: the shim declares the function so.
         let launch = unsafe { std::mem::transmute::<*mut c_void, Launcher>(found) };
@@ -285,9 +299,7 @@ impl Device for Compiled {
 
 impl Drop for Compiled {
     fn drop(&mut self) {
-        let folder = std::env::temp_dir().join(format!("nearpm-compiled-{}", std::process::id()));
-        // Another device of this process may be using it: then it is not empty, and stays.
-        let _ = std::fs::remove_file(folder.join("shim.h"));
-        let _ = std::fs::remove_dir(folder);
+        // It is there where something was compiled; what was loaded is mapped.
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -44,6 +44,7 @@ struct fiber {
     bool ended = false;
 };
 
+// Each module has one of its own, so that devices of several threads do not meet.
 struct machine {
     place block, blocks, threads;
     std::vector<fiber> fibers;
@@ -54,16 +55,16 @@ struct machine {
     void (*body)() = nullptr;
 };
 
-inline machine gpu;
+static machine gpu;
 
-inline void give_way() { swapcontext(&gpu.current->context, &gpu.scheduler); }
+static inline void give_way() { swapcontext(&gpu.current->context, &gpu.scheduler); }
 
-inline void leave(meeting &here) {
+static inline void leave(meeting &here) {
     here.members--;
     if (here.members > 0 && here.arrived == here.members) here.arrived = 0, here.round++;
 }
 
-inline void meet(meeting &here) {
+static inline void meet(meeting &here) {
     uint64_t round = here.round;
     if (++here.arrived == here.members) {
         here.arrived = 0;
@@ -73,13 +74,13 @@ inline void meet(meeting &here) {
     while (here.round == round) give_way();
 }
 
-inline unsigned thread_number() { return gpu.current->thread.x; }
-inline warp &own_warp() { return gpu.warps[thread_number() / WARP]; }
-inline unsigned lane() { return thread_number() % WARP; }
+static inline unsigned thread_number() { return gpu.current->thread.x; }
+static inline warp &own_warp() { return gpu.warps[thread_number() / WARP]; }
+static inline unsigned lane() { return thread_number() % WARP; }
 
 // Every lane of the warp gives a value, and gets what `from` says of all of them.
 template <typename T, typename F>
-inline T exchange(T value, F from) {
+static inline T exchange(T value, F from) {
     static_assert(sizeof(T) <= 8, "a value of at most 8 bytes");
     warp &mine = own_warp();
     uint64_t bits = 0;
@@ -93,13 +94,13 @@ inline T exchange(T value, F from) {
 }
 
 template <typename T>
-inline T value_of(const warp &w, unsigned lane) {
+static inline T value_of(const warp &w, unsigned lane) {
     T value;
     std::memcpy(&value, &w.values[lane], sizeof value);
     return value;
 }
 
-inline void run_body() {
+static inline void run_body() {
     gpu.body();
     gpu.current->ended = true;
     leave(own_warp().lanes);
@@ -107,7 +108,7 @@ inline void run_body() {
     give_way();
 }
 
-inline void run_block(unsigned threads) {
+static inline void run_block(unsigned threads) {
     unsigned warps = (threads + WARP - 1) / WARP;
     gpu.warps.assign(warps, warp());
     for (unsigned t = 0; t < threads; t++) gpu.warps[t / WARP].lanes.members++;
@@ -138,11 +139,11 @@ inline void run_block(unsigned threads) {
 // their order: a kernel takes those that it has.
 using kernel = void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                         uint64_t, uint64_t, float, float, float, float);
-inline kernel entry;
-inline uint64_t integers[14];
-inline float floats[4];
+static kernel entry;
+static uint64_t integers[14];
+static float floats[4];
 
-inline void call() {
+static inline void call() {
     uint64_t *i = integers;
     float *f = floats;
     entry(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13], f[0], f[1], f[2], f[3]);
@@ -190,29 +191,29 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return
 
 // ---- Waiting, fences ---------------------------------------------------------------------------------------------------
 
-inline void __syncthreads() { shim::meet(shim::gpu.all); }
-inline void __syncwarp(unsigned = ~0u) { shim::meet(shim::own_warp().lanes); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline void __threadfence_system() {}
+static inline void __syncthreads() { shim::meet(shim::gpu.all); }
+static inline void __syncwarp(unsigned = ~0u) { shim::meet(shim::own_warp().lanes); }
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
 
 // ---- Lanes together ----------------------------------------------------------------------------------------------------
 
 template <typename T>
-inline T __shfl_sync(unsigned, T value, int from) {
+static inline T __shfl_sync(unsigned, T value, int from) {
     return shim::exchange(value, [=](const shim::warp &w) { return shim::value_of<T>(w, (unsigned)from % shim::WARP); });
 }
 template <typename T>
-inline T __shfl_up_sync(unsigned, T value, unsigned by) {
+static inline T __shfl_up_sync(unsigned, T value, unsigned by) {
     unsigned own = shim::lane();
     return shim::exchange(value, [=](const shim::warp &w) { return shim::value_of<T>(w, own >= by ? own - by : own); });
 }
 template <typename T>
-inline T __shfl_xor_sync(unsigned, T value, int by) {
+static inline T __shfl_xor_sync(unsigned, T value, int by) {
     unsigned own = shim::lane();
     return shim::exchange(value, [=](const shim::warp &w) { return shim::value_of<T>(w, (own ^ (unsigned)by) % shim::WARP); });
 }
-inline unsigned __ballot_sync(unsigned mask, bool vote) {
+static inline unsigned __ballot_sync(unsigned mask, bool vote) {
     return shim::exchange((unsigned)vote, [=](const shim::warp &w) {
         unsigned votes = 0;
         for (unsigned l = 0; l < shim::WARP; l++)
@@ -224,25 +225,25 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
 // ---- Atomics: fibers give way nowhere in them, but behind one that may be tried again ---------------------------------
 
 template <typename T, typename U>
-inline T atomicAdd(T *place, U value) {
+static inline T atomicAdd(T *place, U value) {
     T old = *place;
     *place = old + (T)value;
     return old;
 }
 template <typename T, typename U>
-inline T atomicMax(T *place, U value) {
+static inline T atomicMax(T *place, U value) {
     T old = *place;
     if ((T)value > old) *place = (T)value;
     return old;
 }
 template <typename T, typename U>
-inline T atomicExch(T *place, U value) {
+static inline T atomicExch(T *place, U value) {
     T old = *place;
     *place = (T)value;
     return old;
 }
 template <typename T, typename U, typename V>
-inline T atomicCAS(T *place, U expected, V value) {
+static inline T atomicCAS(T *place, U expected, V value) {
     T old = *place;
     if (old == (T)expected)
         *place = (T)value;
@@ -261,7 +262,7 @@ inline float __uint_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
-inline unsigned __float_as_uint(float value) {
+static inline unsigned __float_as_uint(float value) {
     unsigned bits;
     std::memcpy(&bits, &value, sizeof bits);
     return bits;

@@ -1,6 +1,7 @@
 //! Crash campaigns on the interpreter: a scenario is run until a planned moment, crashed, recovered (and crashed again in the recovery), and what
 //! is left is compared with the scenario's oracle.
 
+mod campaign;
 mod checkpoints;
 mod database;
 mod resumed;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 use anyhow::{Context, Result};
 use nearpm_gpu::{Choice, CrashPlan, Device, Interpreted, Medium, Moment, PmRegion, Schedule, Stop};
 
+pub use campaign::Record;
 pub use checkpoints::{Checkpoints, Way};
 pub use database::Database;
 pub use resumed::{Resumed, Run};

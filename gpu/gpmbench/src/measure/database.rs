@@ -39,7 +39,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let updated = f64::from(model.update(0, 1)) / 1e6;
     table.update(0, 1)?;
     report.rate(GROUP, "a twentieth of the rows updated (U)", updated, "M rows/s", &updates, None);
-    report.time(GROUP, "the same, the transaction", &updates, None);
+    report.time(GROUP, "a twentieth of the rows updated, the transaction", &updates, None);
     if bench.scale == Scale::Full {
         assisted(bench, report, &rows, insertion, median(&updates))?;
     }

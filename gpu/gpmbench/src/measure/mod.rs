@@ -1,11 +1,14 @@
 //! The measurements. Each looks at what was stored before it says how fast.
 
+mod alone;
 mod assisted;
 mod checkpoint;
 mod database;
+mod flights;
 mod logs;
 mod programs;
 mod random;
+pub mod several;
 mod store;
 mod stream;
 
@@ -46,7 +49,7 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 7] = ["stream", "logs", "random", "kvs", "db", "checkpoint", "programs"];
+pub const NAMES: [&str; 9] = ["stream", "logs", "random", "kvs", "db", "checkpoint", "flights", "programs", "alone"];
 
 /// Makes measurements by name; what fails is in the report.
 pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
@@ -61,6 +64,8 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "kvs" => store::measure(bench, report),
             "db" => database::measure(bench, report),
             "checkpoint" => checkpoint::measure(bench, report),
+            "flights" => flights::measure(bench, report),
+            "alone" => alone::measure(bench, report),
             _ => programs::measure(bench, report),
         };
         if let Err(error) = outcome {

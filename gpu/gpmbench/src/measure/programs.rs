@@ -44,6 +44,7 @@ fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
     ensure!(program.sums()? == sums_of(&input, sizes), "PS: the sums are wrong");
     let name = format!("PS, {} arrays of {} numbers", sizes.arrays, sizes.blocks * sizes.threads);
     report.rate(GROUP, name, sizes.count() as f64 / 1e9, "G numbers/s", &times, None);
+    report.time(GROUP, "PS, the run", &times, None);
     // What is done is not done again.
     let again = bench.wall(&mut || program.run())?;
     report.time(GROUP, "PS, a run of which everything is done", &[again], None);

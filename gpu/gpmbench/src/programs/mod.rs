@@ -29,7 +29,7 @@ pub use hotspot::{Hotspot, temperatures_of};
 pub use iterative::{Iterative, Stepper, region_bytes};
 pub use lenet::{learnt_by, share_told};
 pub use mesh::Mesh;
-pub use srad::{Srad, image_of};
+pub use srad::{Srad, image_of, start_of_image};
 
 /// Threads of a block.
 const THREADS: u32 = 256;

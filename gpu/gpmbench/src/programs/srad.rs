@@ -24,7 +24,8 @@ pub struct Srad {
     partial: Buffer,
 }
 
-fn start_of(rows: u32, columns: u32) -> Vec<f32> {
+/// The image before the first iteration.
+pub fn start_of_image(rows: u32, columns: u32) -> Vec<f32> {
     (0..rows as usize * columns as usize).map(|pixel| 0.2 + unit(pixel / 97, 1) + 0.3 * unit(pixel, 2)).collect()
 }
 
@@ -41,7 +42,7 @@ impl Srad {
     pub fn open(region: &PmRegion, rows: u32, columns: u32) -> Result<Srad> {
         let pixels = u64::from(rows) * u64::from(columns);
         if region.objects().iter().all(|object| object.name != "done") {
-            let start = bytes_of(&start_of(rows, columns));
+            let start = bytes_of(&start_of_image(rows, columns));
             // The word comes last: without it there is none yet.
             if region.objects().is_empty() {
                 region.add("images", ObjectKind::Data, 8 * pixels, |object| region.write(object.offset, &start))?;
@@ -130,7 +131,7 @@ impl Srad {
 
 /// The image as a processor has it, in double precision: the oracle, to 0.1 %.
 pub fn image_of(rows: u32, columns: u32, iterations: u64) -> Vec<f64> {
-    let mut image: Vec<f64> = start_of(rows, columns).into_iter().map(f64::from).collect();
+    let mut image: Vec<f64> = start_of_image(rows, columns).into_iter().map(f64::from).collect();
     let (rows, columns) = (rows as usize, columns as usize);
     for _ in 0..iterations {
         let count = image.len() as f64;

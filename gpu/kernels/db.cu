@@ -28,7 +28,9 @@ extern "C" __global__ void db_rows(gpm_u32 *rows, gpm_u64 first, gpm_u64 n, gpm_
 // Before an insertion: how many rows there are, logged and persisted.
 extern "C" __global__ void db_log_count(const gpmlog *described, const gpm_u64 *count) {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        const gpmlog log = *described;
+        gpmlog log = *described;
+        log.kind = GPM_LOG_CONV;
+        log.flags = 0;
         gpm_u64 old = *(const volatile gpm_u64 *)count;
         gpm_u32 entry[2] = {(gpm_u32)old, (gpm_u32)(old >> 32)};
         gpmlog_insert(&log, entry, sizeof entry, 0);
@@ -142,7 +144,8 @@ extern "C" __global__ void db_undo_conv(const gpmlog *described, gpm_u32 *table)
 // Undo of an insertion: the table has as many rows as were logged.
 extern "C" __global__ void db_undo_count(const gpmlog *described, gpm_u64 *count) {
     if (blockIdx.x != 0 || threadIdx.x != 0) return;
-    const gpmlog log = *described;
+    gpmlog log = *described;
+    log.kind = GPM_LOG_CONV;
     gpm_u32 entry[2];
     if (gpmlog_read(&log, entry, sizeof entry, 0) != GPM_OK) return;
     *count = (gpm_u64)entry[1] << 32 | entry[0];

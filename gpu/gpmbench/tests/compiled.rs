@@ -10,8 +10,10 @@ use nearpm_gpmbench::programs::{Bfs, Cfd, Digits, Dnn, Graph, Hotspot, Iterative
 use nearpm_gpmbench::{db, prefix};
 use nearpm_gpu::{Compiled, Device, Interpreted, Medium, ObjectKind, PmRegion};
 
-fn compiled() -> Rc<dyn Device> {
-    Rc::new(Compiled::new(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels"))))
+thread_local! {
+    /// One device, so that each module is compiled once.
+    static COMPILED: Rc<dyn Device> =
+        Rc::new(Compiled::new(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels"))));
 }
 
 /// Objects of a region by name, with their bytes.
@@ -29,7 +31,7 @@ fn left_by(device: Rc<dyn Device>, bytes: u64, run: &dyn Fn(&PmRegion) -> Result
 
 fn same(what: &str, bytes: u64, run: impl Fn(&PmRegion) -> Result<()>) {
     let interpreted = left_by(Rc::new(Interpreted::new(64 << 20)), bytes, &run);
-    let compiled = left_by(compiled(), bytes, &run);
+    let compiled = left_by(COMPILED.with(Rc::clone), bytes, &run);
     assert!(!interpreted.is_empty());
     assert_eq!(interpreted.len(), compiled.len());
     for ((name, expected), (other, found)) in interpreted.iter().zip(&compiled) {
@@ -45,7 +47,6 @@ fn scenario(what: &str, scenario: &dyn Scenario) {
     });
 }
 
-#[test]
 fn transactions() {
     for form in [LogForm::Sealed, LogForm::Tail, LogForm::Conventional] {
         let module = nearpm_gpmbench::txn().clone();
@@ -56,14 +57,12 @@ fn transactions() {
     }
 }
 
-#[test]
 fn the_store() {
     for keys in [20, 1 << 40] {
         scenario("KVS", &Store { set_bits: 5, batch: 700, keys, module: nearpm_gpmbench::kvs().clone() });
     }
 }
 
-#[test]
 fn the_table() {
     for partitions in [0, 5] {
         let sizes = db::Sizes { rows: 2000, updated: 500, groups: 4, partitions };
@@ -71,13 +70,11 @@ fn the_table() {
     }
 }
 
-#[test]
 fn prefix_sums() {
     let sizes = prefix::Sizes { arrays: 3, blocks: 5, threads: 96 };
     scenario("PS", &Sums { sizes, module: nearpm_gpmbench::prefix().clone() });
 }
 
-#[test]
 fn checkpoints() {
     for way in [Way::Whole, Way::Changed, Way::Concurrent] {
         scenario("checkpoints", &Checkpoints { part: 4096, way });
@@ -91,7 +88,6 @@ fn iterated<S: Stepper>(what: &str, make: impl Fn(&Rc<dyn Device>) -> Result<S>)
     });
 }
 
-#[test]
 fn iterative_programs() {
     iterated("HS", |device| Hotspot::new(device, 20, 30));
     iterated("CFD", |device| Cfd::new(device, &Mesh::around_a_rod(600)));
@@ -99,9 +95,20 @@ fn iterative_programs() {
     iterated("DNN", |device| Dnn::new(device, net, &Digits::new(16, 12)));
 }
 
-#[test]
 fn native_programs() {
     same("SRAD", Srad::region_bytes(20, 24), |region| Srad::open(region, 20, 24)?.run_until(4));
     let graph = Graph::roads(30, 8, 1);
     same("BFS", Bfs::region_bytes(&graph), |region| Bfs::open(region, &graph)?.run().map(drop));
+}
+
+/// All in one: a compiler takes its time for each module.
+#[test]
+fn every_program_leaves_what_it_leaves_on_the_interpreter() {
+    transactions();
+    the_store();
+    the_table();
+    prefix_sums();
+    checkpoints();
+    iterative_programs();
+    native_programs();
 }

@@ -36,7 +36,7 @@ static const char *file(const char *name)
 static char *contents(const char *path)
 {
     FILE *stream = fopen(path, "rb");
-    char *text = calloc(1, 1 << 20);
+    char *text = (char *)calloc(1, 1 << 20);
     CHECK(stream && text && fread(text, 1, (1 << 20) - 1, stream) > 0);
     fclose(stream);
     return text;

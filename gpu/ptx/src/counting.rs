@@ -3,6 +3,9 @@
 use crate::lanes::{Lanes, WARP};
 use crate::{Counts, TransactionCounts};
 
+/// Bytes of a line, and of a sector of it.
+const LINE: u64 = 128;
+const SECTOR: u64 = 32;
 const PAGE_SHIFT: u32 = 21;
 const SETS: usize = 16;
 
@@ -44,11 +47,13 @@ impl Pages {
 pub struct Translation {
     pages: Pages,
     walks: Pages,
+    /// The page of the last access, which is held: most accesses are to it again.
+    last: u64,
 }
 
 impl Default for Translation {
     fn default() -> Self {
-        Self { pages: Pages::new(256), walks: Pages::new(512) }
+        Self { pages: Pages::new(256), walks: Pages::new(512), last: u64::MAX }
     }
 }
 
@@ -56,6 +61,10 @@ impl Translation {
     /// An access to an address, which is counted where its page is not held.
     pub fn access(&mut self, address: u64, counts: &mut Counts) {
         let page = address >> PAGE_SHIFT;
+        if page == self.last {
+            return;
+        }
+        self.last = page;
         if self.pages.misses(page) {
             counts.translation_misses += 1;
             counts.walk_misses += u64::from(self.walks.misses(page));
@@ -83,15 +92,9 @@ pub(crate) struct Touched<'a> {
 impl Lines {
     pub fn of(touched: &Touched<'_>) -> Self {
         let mut lines = Lines { lines: [(0, 0); 2 * WARP], count: 0 };
-        if touched.row {
-            let start = touched.addresses[0];
-            let sectors = start / 32..=(start + touched.bytes * WARP as u64 - 1) / 32;
-            sectors.for_each(|sector| lines.add(sector / 4, 1 << (sector % 4)));
-            return lines;
-        }
         for lane in (0..WARP).filter(|lane| touched.mask >> lane & 1 == 1) {
             let address = touched.addresses[lane];
-            lines.add(address / 128, 1 << (address / 32 % 4));
+            lines.add(address / LINE, 1 << (address / SECTOR % 4));
         }
         lines
     }
@@ -111,11 +114,7 @@ impl Lines {
     fn transactions(&self) -> TransactionCounts {
         let mut counts = TransactionCounts::default();
         for (_, sectors) in &self.lines[..self.count] {
-            match sectors.count_ones() {
-                1 => counts.up_to_32 += 1,
-                2 => counts.up_to_64 += 1,
-                _ => counts.up_to_128 += 1,
-            }
+            counts.count(sectors.count_ones());
         }
         counts
     }
@@ -123,15 +122,32 @@ impl Lines {
 
 /// Counts a load (or store) of persistent memory by the lanes of `mask`.
 pub(crate) fn count_access(counts: &mut Counts, translation: &mut Translation, store: bool, touched: Touched<'_>) {
-    let lines = Lines::of(&touched);
     let moved = u64::from(touched.mask.count_ones()) * touched.bytes;
-    lines.lines[..lines.count].iter().for_each(|&(line, _)| translation.access(line * 128, counts));
-    let (bytes, transactions) = match store {
+    let transactions = match touched.row {
+        true => count_row(touched.addresses[0], touched.bytes * WARP as u64, counts, translation),
+        false => {
+            let lines = Lines::of(&touched);
+            lines.lines[..lines.count].iter().for_each(|&(line, _)| translation.access(line * LINE, counts));
+            lines.transactions()
+        }
+    };
+    let (bytes, into) = match store {
         true => (&mut counts.pm_bytes_stored, &mut counts.pm_stores),
         false => (&mut counts.pm_bytes_loaded, &mut counts.pm_loads),
     };
     *bytes += moved;
-    transactions.add(&lines.transactions());
+    into.add(&transactions);
+}
+
+/// The transactions of bytes that lie one behind the other: most accesses are so.
+fn count_row(start: u64, bytes: u64, counts: &mut Counts, translation: &mut Translation) -> TransactionCounts {
+    let (end, mut transactions) = (start + bytes - 1, TransactionCounts::default());
+    for line in start / LINE..=end / LINE {
+        let (first, last) = (start.max(line * LINE), end.min(line * LINE + LINE - 1));
+        transactions.count((last / SECTOR - first / SECTOR + 1) as u32);
+        translation.access(line * LINE, counts);
+    }
+    transactions
 }
 
 /// Counts an atomic on persistent memory: one transaction for each distinct address.

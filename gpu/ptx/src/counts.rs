@@ -18,6 +18,15 @@ impl TransactionCounts {
         self.up_to_32 + self.up_to_64 + self.up_to_128
     }
 
+    /// Counts one of so many sectors.
+    pub(crate) fn count(&mut self, sectors: u32) {
+        match sectors {
+            1 => self.up_to_32 += 1,
+            2 => self.up_to_64 += 1,
+            _ => self.up_to_128 += 1,
+        }
+    }
+
     /// Adds others.
     pub fn add(&mut self, others: &TransactionCounts) {
         self.up_to_32 += others.up_to_32;

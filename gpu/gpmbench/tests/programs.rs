@@ -53,7 +53,7 @@ fn temperatures_are_those_of_the_processor_bit_by_bit() {
 
 #[test]
 fn hotspot_goes_on() {
-    crashed(1 << 18, 2, 20, hotspot);
+    crashed(1 << 18, 8, 10, hotspot);
 }
 
 fn prices(program: &BlackScholes) -> Result<Vec<u8>> {
@@ -75,7 +75,7 @@ fn prices_are_those_of_the_processor() {
 
 #[test]
 fn black_scholes_goes_on() {
-    crashed(1 << 18, 2, 20, |region| iterated(region, BlackScholes::new(region.device(), 100)?, prices));
+    crashed(1 << 18, 8, 10, |region| iterated(region, BlackScholes::new(region.device(), 100)?, prices));
 }
 
 fn srad(region: &PmRegion) -> Result<Vec<u8>> {

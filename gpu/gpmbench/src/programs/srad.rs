@@ -7,7 +7,7 @@ use super::{THREADS, bytes_of, floats_of, unit};
 use crate::kernels::srad;
 
 const LAMBDA: f32 = 0.5;
-/// Blocks of the sums, whose order must not change.
+/// Blocks of the sums, whose order must not change; small images have fewer.
 const BLOCKS: u32 = 64;
 
 /// The program: an image of `rows` x `columns` pixels, of which PM has those of the last two iterations.
@@ -104,8 +104,9 @@ impl Srad {
         let pixels = self.rows * self.columns;
         let [image, next] = [now, 1 - now].map(|which| self.images[which as usize].address());
         let arguments = [image.into(), pixels.into(), self.partial.address().into()];
-        device.launch(srad().kernel("srad_sums"), &Launch::new(BLOCKS, THREADS, arguments))?;
-        let sums = floats_of(&self.partial.download()?);
+        let blocks = BLOCKS.min(pixels.div_ceil(THREADS));
+        device.launch(srad().kernel("srad_sums"), &Launch::new(blocks, THREADS, arguments))?;
+        let sums = floats_of(&self.partial.download()?[..8 * blocks as usize]);
         let (sum, squares) = sums.chunks(2).fold((0.0, 0.0), |(sum, squares), pair| (sum + pair[0], squares + pair[1]));
         let mean = sum / pixels as f32;
         let scale = (squares / pixels as f32 - mean * mean) / (mean * mean);

@@ -89,8 +89,8 @@ impl Concurrent {
     pub fn begin(&self) -> Result<Flight> {
         let sequence = self.next.get();
         let groups = u64::from(self.checkpoint.head.blocks);
-        let free = (sequence..sequence + groups).map(|at| (at % groups) as u32);
-        let Some(group) = free.into_iter().find(|&group| !self.busy.borrow()[group as usize]) else {
+        let mut all = (sequence..sequence + groups).map(|at| (at % groups) as u32);
+        let Some(group) = all.find(|&group| !self.busy.borrow()[group as usize]) else {
             return self.checkpoint.refuse(format!("{groups} checkpoints are in flight: finish one"));
         };
         let elements = self.checkpoint.elements(group)?;

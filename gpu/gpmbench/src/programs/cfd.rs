@@ -122,8 +122,8 @@ impl State {
     }
 
     fn add_flow(&self, flux: &mut [f32; VARIABLES], normal: [f32; 3]) {
-        for a in 0..3 {
-            let half = 0.5 * normal[a];
+        for (a, axis) in normal.into_iter().enumerate() {
+            let half = 0.5 * axis;
             flux[0] += half * self.value[1 + a];
             for b in 0..3 {
                 let pressure = if a == b { self.pressure } else { 0.0 };
@@ -165,8 +165,8 @@ pub fn flow_of(mesh: &Mesh, iterations: u32) -> Vec<f32> {
         let steps: Vec<f32> = (0..n).map(|i| 0.5 / (mesh.surface[i] * State::of(before[i]).wave)).collect();
         for stage in 0..STAGES {
             let fluxes: Vec<_> = (0..n).map(|cell| fluxes_of(mesh, |i| State::of(values[i]), cell)).collect();
-            for i in 0..n {
-                let step = steps[i] / (STAGES - stage) as f32;
+            for (i, whole) in steps.iter().enumerate() {
+                let step = whole / (STAGES - stage) as f32;
                 (0..VARIABLES).for_each(|v| values[i][v] = before[i][v] + step * fluxes[i][v]);
             }
         }

@@ -80,16 +80,16 @@ fn convolved_back(slopes: &Planes, layer: &Layer, channels: usize, side: usize, 
 
 fn convolution_learns(layer: &mut Layer, slopes: &Planes, input: &Planes, channels: usize, batch: usize) {
     let (maps, window, small) = (layer.biases.len(), WINDOW as usize, slopes.side);
-    let places = |_: usize| (0..batch * small * small).map(|i| (i / small / small, i / small % small, i % small));
+    let places = || (0..batch * small * small).map(|i| (i / small / small, i / small % small, i % small));
     for map in 0..maps {
         for tap in 0..channels * TAPS {
             let (channel, v, u) = (tap / TAPS, tap % TAPS / window, tap % window);
-            let sum = places(map).fold(0.0, |sum, (image, y, x)| {
+            let sum = places().fold(0.0, |sum, (image, y, x)| {
                 sum + slopes.at(image * maps + map, y, x) * input.at(image * channels + channel, y + v, x + u)
             });
             layer.weights[map * channels * TAPS + tap] -= RATE * sum;
         }
-        let sum = places(map).fold(0.0, |sum, (image, y, x)| sum + slopes.at(image * maps + map, y, x));
+        let sum = places().fold(0.0, |sum, (image, y, x)| sum + slopes.at(image * maps + map, y, x));
         layer.biases[map] -= RATE * sum;
     }
 }
@@ -232,7 +232,8 @@ pub fn share_told(net: Net, learnt: &[f32], digits: &Digits) -> f64 {
     for layer in &mut lenet.layers {
         for part in [&mut layer.weights, &mut layer.biases] {
             let (mine, others) = rest.split_at(part.len());
-            (part.copy_from_slice(mine), rest = others);
+            part.copy_from_slice(mine);
+            rest = others;
         }
     }
     let numbers: Vec<usize> = (0..digits.labels.len()).collect();

@@ -131,7 +131,7 @@ fn scenario(name: &str, round: u64) -> Result<Box<dyn Scenario>> {
     };
     Ok(match name {
         "gpKVS" => {
-            let (batch, keys) = (20 * few as usize, if round % 2 == 0 { 60 } else { 1 << 40 });
+            let (batch, keys) = (20 * few as usize, if round.is_multiple_of(2) { 60 } else { 1 << 40 });
             Box::new(Store { set_bits: few % 4, batch, keys, module: crate::kernels::kvs().clone() })
         }
         "gpDB" => table(0),

@@ -1,5 +1,7 @@
 //! DNN as a processor computes it, bit by bit: the oracle.
 
+use std::f32::consts::{LN_2, LOG2_E};
+
 use super::digits::{CLASSES, Digits};
 use super::dnn::{Net, RATE, WINDOW};
 
@@ -133,8 +135,8 @@ fn power_of_e(x: f32) -> f32 {
     if x < -80.0 {
         return 0.0;
     }
-    let halvings = (-x * 1.442_695_f32 + 0.5).floor();
-    let rest = x + halvings * 0.693_147_2_f32;
+    let halvings = (-x * LOG2_E + 0.5).floor();
+    let rest = x + halvings * LN_2;
     let sum =
         1.0 + rest * (1.0 + rest * (0.5 + rest * (0.166_666_67 + rest * (0.041_666_668 + rest * 0.008_333_334_f32))));
     sum * f32::from_bits((127 - halvings as u32) << 23)

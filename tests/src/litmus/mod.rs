@@ -187,6 +187,8 @@ pub fn runs(test: &Test) -> bool {
     let usual = options.fifo.is_none() && options.link.is_none() && !options.save_may_tear && !options.host_unordered;
     usual
         && !options.early_release
+        // No program can ask a card's memory to refuse a store.
+        && test.lines.iter().all(|line| !line.refused)
         && (0..test.procedures.len()).all(|p| !test.procedures[p].fails && command(test, p).is_some())
 }
 

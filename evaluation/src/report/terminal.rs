@@ -90,8 +90,10 @@ mod tests {
 
     #[test]
     fn eighths_of_a_column_are_seen() {
-        let long = |value| bar(value, 1.0, false);
-        assert!(long(0.501).chars().count() > long(0.5).chars().count() || long(0.51) != long(0.5));
-        assert_eq!(long(0.0), "");
+        // An eighth of a column is 1 / 288 of the longest bar.
+        for (value, drawn) in [(0.0, ""), (1.0 / 288.0, "▏"), (4.0 / 288.0, "▌"), (9.0 / 288.0, "█▏")] {
+            assert_eq!(bar(value, 1.0, false), drawn, "{value}");
+        }
+        assert_eq!(bar(2.0, 1.0, false).chars().count(), WIDEST, "what is beyond the scale ends at the edge");
     }
 }

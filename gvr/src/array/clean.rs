@@ -227,7 +227,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Bytes that old versions take beside the current one on this rank: blocks that the current version does not use, and nodes.
+    /// Bytes that old versions take beside the current one on this rank: blocks that the current version does not use, and nodes. Of flat arrays and
+    /// of our log: the paper's protocol does not note which versions use a block, and gives 0.
     pub fn version_bytes(&self) -> Result<u64> {
         let me = self.me();
         if !self.is_log() {

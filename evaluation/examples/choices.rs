@@ -1,7 +1,7 @@
 //! Runs what was added to the plan beside the paper's figures, in the quick form, and prints its results as comma-separated values: those of `nearpm bench`.
 //!
 //! ```console
-//! $ cargo run --release -p nearpm-evaluation --example choices -- target/choices COMMIT > choices.csv
+//! $ cargo run --release -p nearpm-evaluation --example choices -- target/choices COMMIT > evaluation/results/choices.csv
 //! ```
 
 use anyhow::{Context, Result};

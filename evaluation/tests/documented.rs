@@ -29,9 +29,14 @@ fn path(below_this_package: &str) -> PathBuf {
 fn files() -> Vec<(String, Vec<Case>)> {
     let quick = ("results/quick.csv".to_owned(), Scope::QUICK.cases());
     let full = |profile| (format!("results/full-{profile}.csv"), Scope::FULL.cases_of(&[str::to_owned(profile)]));
-    [quick].into_iter().chain([PAPER, OURS].map(full)).collect()
+    let choices = (CHOICES.to_owned(), Scope::QUICK.choices());
+    [quick, choices].into_iter().chain([PAPER, OURS].map(full)).collect()
 }
 
+/// The results of what somebody may choose from, which are no figures of the paper's.
+const CHOICES: &str = "results/choices.csv";
+/// Tables of the document that are made of them.
+const OF_CHOICES: [&str; 3] = ["choices", "ways", "ways by program"];
 /// Tables of the document that are of the full form's results, too.
 const OF_FULL: [&str; 6] = ["predictions", "programs", "programs on this card", "cheapest", "whereabouts", "ceilings"];
 
@@ -44,7 +49,7 @@ fn stored(file: &str) -> Vec<Record> {
 /// Results of the quick form, and those of the full one with both profiles.
 fn quick_and_full() -> [Vec<Record>; 2] {
     let is_of_full = |file: &&String| file.contains("full");
-    let files: Vec<String> = files().into_iter().map(|(file, _)| file).collect();
+    let files: Vec<String> = files().into_iter().map(|(file, _)| file).filter(|file| file != CHOICES).collect();
     let (full, quick): (Vec<&String>, Vec<&String>) = files.iter().partition(is_of_full);
     [quick, full].map(|files| files.into_iter().flat_map(|file| stored(file)).collect())
 }
@@ -80,6 +85,8 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
     blocks.push(("natively run".to_owned(), report::described(&measured) + "\n"));
     let of_full = tables(&full).into_iter().filter(|table| OF_FULL.contains(&table.name));
     blocks.extend(of_full.map(|table| (format!("full {}", table.name), table.of_what_was_run().markdown())));
+    let of_choices = tables(&stored(CHOICES)).into_iter().filter(|table| OF_CHOICES.contains(&table.name));
+    blocks.extend(of_choices.map(|table| (table.name.to_owned(), table.markdown())));
     blocks.push(("speed".to_owned(), report::speed(&quick) + "\n"));
     blocks.push(("full speed".to_owned(), report::speed(&full) + "\n"));
     let file = path("../docs/evaluation.md");
@@ -136,7 +143,8 @@ fn todays_program_gives_the_stored_results() {
         let is_mechanism = case.mechanism == Mechanism::Checkpoint || case.configuration == Configuration::Bare;
         case.program == Program::Hashmap && is_mechanism && case.seed == Scope::FULL.seeds
     };
-    let tried: Vec<&Record> = (quick.iter().filter(|record| tried_quick(&record.case)))
+    let choices = stored(CHOICES);
+    let tried: Vec<&Record> = (quick.iter().chain(&choices).filter(|record| tried_quick(&record.case)))
         .chain(full.iter().filter(|record| tried_full(&record.case)))
         .collect();
     for profile in [OURS, PAPER] {

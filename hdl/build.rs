@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// This crate, the formats that it takes from `nearpm-interface`, and the versions of other people's crates.
-const SOURCES: [&str; 4] = ["build.rs", "src", "../interface/src", "../Cargo.lock"];
+const SOURCES: [&str; 5] = ["build.rs", "src", "derive/src", "../interface/src", "../Cargo.lock"];
 
 /// All files at or below a path, in the order of their names.
 fn files(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

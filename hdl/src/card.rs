@@ -1,6 +1,7 @@
 //! The whole card.
 
 use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster, MemoryRequester};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use crate::units::back::Back;
 use crate::units::completion_writer::CompletionWriter;
@@ -15,7 +16,7 @@ use rust_hdl::prelude::*;
 ///
 /// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`] and
 /// [`CompletionWriter`]. `reset` and `power_fail` are synchronous to the clock; the Verilog wrapper brings them there.
-#[derive(LogicBlock)]
+#[derive(Default, LogicBlock, Ports)]
 pub struct Card<const U: usize = UNITS> {
     /// Rising edge; 300 MHz on the VCU118.
     pub clock: Signal<In, Clock>,
@@ -62,27 +63,10 @@ impl<const U: usize> Card<U> {
     pub fn new(capabilities: u32, sizes: &Sizes) -> Self {
         sizes.check();
         Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            power_fail: Default::default(),
-            save_done: Default::default(),
-            pm_bytes: Default::default(),
-            s_axi_host: Default::default(),
-            s_axi_cmd: Default::default(),
-            s_axil_ctrl: Default::default(),
-            m_axi_mem0: Default::default(),
-            m_axi_cpl: Default::default(),
-            peer_out_valid: Default::default(),
-            peer_out_ready: Default::default(),
-            peer_out_data: Default::default(),
-            peer_in_valid: Default::default(),
-            peer_in_ready: Default::default(),
-            peer_in_data: Default::default(),
             front: Front::new(sizes),
-            back: Default::default(),
             persistence: Persistence::new(sizes),
             registers: Registers::new(capabilities, sizes.geometry(U)),
-            completions: Default::default(),
+            ..Self::default()
         }
     }
 }
@@ -276,22 +260,3 @@ impl<const U: usize> Logic for Card<U> {
         self.registers.stall_host_full.next = self.front.ev_stall_host.val();
     }
 }
-
-crate::dut_ports!([const U: usize] Card<U> {
-    clock,
-    reset,
-    power_fail,
-    save_done,
-    pm_bytes,
-    s_axi_host,
-    s_axi_cmd,
-    s_axil_ctrl,
-    m_axi_mem0,
-    m_axi_cpl,
-    peer_out_valid,
-    peer_out_ready,
-    peer_out_data,
-    peer_in_valid,
-    peer_in_ready,
-    peer_in_data,
-});

@@ -3,6 +3,9 @@
 //! [`bundles`] are the interfaces between units, [`cells`] the leaf cells that all units are made
 //! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog. [`persist_buffer`] is a unit of a GPU, beside the card.
 
+// The derives name this crate as its users do.
+extern crate self as nearpm_hdl;
+
 pub mod bundles;
 pub mod card;
 pub mod cells;

@@ -2,13 +2,14 @@
 
 use crate::bundles::{AxiLiteSlave, AxiMaster, AxiSlave, AxiWriteMaster};
 use crate::card::Card;
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use crate::units::memory_split::MemorySplit;
 use crate::units::multi_device::Message;
 use rust_hdl::prelude::*;
 
 /// [`Card`] with [`MemorySplit`] behind its port to memory; all other ports are the card's own.
-#[derive(LogicBlock)]
+#[derive(Default, LogicBlock, Ports)]
 pub struct TwoPortCard {
     /// Rising edge; 300 MHz on the VCU118.
     pub clock: Signal<In, Clock>,
@@ -52,27 +53,7 @@ pub struct TwoPortCard {
 impl TwoPortCard {
     /// A card whose `CAPABILITIES` register has these bits.
     pub fn new(capabilities: u32) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            power_fail: Default::default(),
-            save_done: Default::default(),
-            pm_bytes: Default::default(),
-            s_axi_host: Default::default(),
-            s_axi_cmd: Default::default(),
-            s_axil_ctrl: Default::default(),
-            m_axi_mem0: Default::default(),
-            m_axi_mem1: Default::default(),
-            m_axi_cpl: Default::default(),
-            peer_out_valid: Default::default(),
-            peer_out_ready: Default::default(),
-            peer_out_data: Default::default(),
-            peer_in_valid: Default::default(),
-            peer_in_ready: Default::default(),
-            peer_in_data: Default::default(),
-            card: Card::new(capabilities, &Sizes::FULL),
-            split: Default::default(),
-        }
+        Self { card: Card::new(capabilities, &Sizes::FULL), ..Self::default() }
     }
 }
 
@@ -100,23 +81,3 @@ impl Logic for TwoPortCard {
         self.card.peer_in_data.next = self.peer_in_data.val();
     }
 }
-
-crate::dut_ports!(TwoPortCard {
-    clock,
-    reset,
-    power_fail,
-    save_done,
-    pm_bytes,
-    s_axi_host,
-    s_axi_cmd,
-    s_axil_ctrl,
-    m_axi_mem0,
-    m_axi_mem1,
-    m_axi_cpl,
-    peer_out_valid,
-    peer_out_ready,
-    peer_out_data,
-    peer_in_valid,
-    peer_in_ready,
-    peer_in_data,
-});

@@ -1,18 +1,17 @@
 //! The test bench itself: nested ports, complete lists, warnings, names of back ends.
 
 use nearpm_hdl::cells::{Concat, Fifo, Register};
+use nearpm_hdl::dut::Ports;
 use nearpm_hdl::dut::{Dut, ModelDut, VerilatedDut, on_both_back_ends, verilog_of};
-use nearpm_hdl::dut_ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// A bundle that the unit drives.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 struct Source {
     pub data: Signal<Out, Bits<8>>,
     pub ready: Signal<In, Bit>,
 }
-
-dut_ports!(Source { data, ready });
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum State {
@@ -22,7 +21,7 @@ enum State {
 }
 
 /// A kernel as units have it: a state machine, cells, an array of bundles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 struct Unit {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
@@ -34,25 +33,8 @@ struct Unit {
     last: Register<Bits<8>>,
     queue: Fifo<Bits<8>, 2, 3>,
     joined: Concat<8, 8, 16>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<8>>,
-}
-
-impl Default for Unit {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            go: Default::default(),
-            out: Default::default(),
-            busy: Default::default(),
-            pair: Default::default(),
-            state: Default::default(),
-            last: Default::default(),
-            queue: Default::default(),
-            joined: Default::default(),
-            one: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for Unit {
@@ -100,8 +82,6 @@ impl Logic for Unit {
     }
 }
 
-dut_ports!(Unit { clock, reset, go, out, busy, pair });
-
 #[test]
 fn a_unit_runs_with_nested_ports() {
     on_both_back_ends::<Unit>(|dut| {
@@ -125,7 +105,7 @@ fn a_unit_runs_with_nested_ports() {
 }
 
 /// A kernel with a width error that rust-hdl does not see: Verilog widens before it adds.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 struct WrongWidth {
     pub a: Signal<In, Bits<8>>,
     pub sum: Signal<Out, Bits<16>>,
@@ -137,8 +117,6 @@ impl Logic for WrongWidth {
         self.sum.next = bit_cast::<16, 8>(self.a.val() + self.a.val());
     }
 }
-
-dut_ports!(WrongWidth { a, sum });
 
 #[test]
 #[should_panic(expected = "WIDTHEXPAND")]
@@ -174,7 +152,7 @@ fn bits_of_bits_are_errors() {
 }
 
 /// A kernel that forgets a default, so that a latch is inferred.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 struct Forgetful {
     pub a: Signal<In, Bit>,
     pub enable: Signal<In, Bit>,
@@ -190,18 +168,31 @@ impl Logic for Forgetful {
     }
 }
 
-dut_ports!(Forgetful { a, q });
-
 #[test]
 #[should_panic(expected = "LATCH")]
 fn latches_are_errors() {
     VerilatedDut::new(verilog_of(Box::<Forgetful>::default()), None);
 }
 
+/// A unit with an input that nobody outside can name.
+#[derive(LogicBlock, Default, Ports)]
+struct Secretive {
+    pub a: Signal<In, Bit>,
+    enable: Signal<In, Bit>,
+    pub q: Signal<Out, Bit>,
+}
+
+impl Logic for Secretive {
+    #[hdl_gen]
+    fn update(&mut self) {
+        self.q.next = self.a.val() & self.enable.val();
+    }
+}
+
 #[test]
-#[should_panic(expected = "is not the unit's ports")]
-fn a_forgotten_port_is_an_error() {
-    ModelDut::new(Box::<Forgetful>::default());
+#[should_panic(expected = "are not its ports")]
+fn a_private_port_is_an_error() {
+    ModelDut::new(Box::<Secretive>::default());
 }
 
 #[test]

@@ -11,7 +11,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-verilate", &[]),
     ("nearpm-ppo", &[]),
     ("nearpm-firmware", &["nearpm-interface"]),
-    ("nearpm-hdl", &["nearpm-interface", "nearpm-verilate"]),
+    ("nearpm-hdl-derive", &[]),
+    ("nearpm-hdl", &["nearpm-hdl-derive", "nearpm-interface", "nearpm-verilate"]),
     // What tests of the hardware share; a GPU's persist buffer runs beside the machine of its model.
     ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sbrp", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),

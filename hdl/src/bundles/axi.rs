@@ -3,10 +3,11 @@
 //! `A` address bits, `D` data bits, `S` = `D / 8` strobe bits, `I` identifier bits. Locks, caches, protection, quality of
 //! service and regions are constants of the Verilog wrapper.
 
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// AXI4 port of a master.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiSlave"]
 pub struct AxiMaster<const A: usize, const D: usize, const S: usize, const I: usize> {
     /// Transaction identifier of the write.
@@ -70,7 +71,7 @@ pub struct AxiMaster<const A: usize, const D: usize, const S: usize, const I: us
 }
 
 /// AXI4 port of a slave.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiMaster"]
 pub struct AxiSlave<const A: usize, const D: usize, const S: usize, const I: usize> {
     /// Transaction identifier of the write.
@@ -134,7 +135,7 @@ pub struct AxiSlave<const A: usize, const D: usize, const S: usize, const I: usi
 }
 
 /// AXI4 port of a master that only writes.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiWriteSlave"]
 pub struct AxiWriteMaster<const A: usize, const D: usize, const S: usize, const I: usize> {
     /// Transaction identifier of the write.
@@ -172,7 +173,7 @@ pub struct AxiWriteMaster<const A: usize, const D: usize, const S: usize, const 
 }
 
 /// AXI4 port of a slave that is only written.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiWriteMaster"]
 pub struct AxiWriteSlave<const A: usize, const D: usize, const S: usize, const I: usize> {
     /// Transaction identifier of the write.
@@ -210,7 +211,7 @@ pub struct AxiWriteSlave<const A: usize, const D: usize, const S: usize, const I
 }
 
 /// AXI4-Lite port of a master.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiLiteSlave"]
 pub struct AxiLiteMaster<const A: usize, const D: usize, const S: usize> {
     /// Byte address of the write.
@@ -250,7 +251,7 @@ pub struct AxiLiteMaster<const A: usize, const D: usize, const S: usize> {
 }
 
 /// AXI4-Lite port of a slave.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "AxiLiteMaster"]
 pub struct AxiLiteSlave<const A: usize, const D: usize, const S: usize> {
     /// Byte address of the write.
@@ -288,35 +289,3 @@ pub struct AxiLiteSlave<const A: usize, const D: usize, const S: usize> {
     /// The read data is taken.
     pub rready: Signal<In, Bit>,
 }
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiMaster<A, D, S, I> {
-    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
-    bid, bresp, bvalid, bready, arid, araddr, arlen, arsize, arburst, arvalid, arready, rid,
-    rdata, rresp, rlast, rvalid, rready,
-});
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiSlave<A, D, S, I> {
-    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
-    bid, bresp, bvalid, bready, arid, araddr, arlen, arsize, arburst, arvalid, arready, rid,
-    rdata, rresp, rlast, rvalid, rready,
-});
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiWriteMaster<A, D, S, I> {
-    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
-    bid, bresp, bvalid, bready,
-});
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize, const I: usize] AxiWriteSlave<A, D, S, I> {
-    awid, awaddr, awlen, awsize, awburst, awvalid, awready, wdata, wstrb, wlast, wvalid, wready,
-    bid, bresp, bvalid, bready,
-});
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize] AxiLiteMaster<A, D, S> {
-    awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready, araddr,
-    arvalid, arready, rdata, rresp, rvalid, rready,
-});
-
-crate::dut_ports!([const A: usize, const D: usize, const S: usize] AxiLiteSlave<A, D, S> {
-    awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready, araddr,
-    arvalid, arready, rdata, rresp, rvalid, rready,
-});

@@ -1,9 +1,10 @@
 //! What is known of stores that memory refused.
 
+use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
 /// Stores that were accepted and that memory refused: how many, and between which lines they lie.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Lost {
     /// How many; stays at its highest value. 0 where there are none.
     pub count: Bits<32>,
@@ -12,5 +13,3 @@ pub struct Lost {
     /// Highest line address.
     pub last: Bits<34>,
 }
-
-crate::port_record!(Lost { count, first, last });

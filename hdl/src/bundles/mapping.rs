@@ -1,9 +1,10 @@
 //! What the address mapping table knows of a (pool, thread).
 
+use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
 /// One entry of the address mapping table, as it is read out for a save and restored before a replay.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct MapEntry {
     /// In use (bit 0), latched after a failed log (bit 1), an unmap was accepted (bit 2).
     pub flags: Bits<3>,
@@ -26,5 +27,3 @@ pub struct MapEntry {
     /// A function-level reset left it to the commands that wait for other devices.
     pub orphan: Bit,
 }
-
-crate::port_record!(MapEntry { flags, thread, pool, base, bytes, ring, ring_bytes, committed, reached, orphan });

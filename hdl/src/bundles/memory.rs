@@ -1,5 +1,6 @@
 //! The memory request group: what a unit asks of [`crate::units`]' memory port.
 
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Requesters of the memory port: units 0 to 3, then [`HOST_QUEUE`] and [`SYSTEM`].
@@ -13,7 +14,7 @@ pub const SYSTEM: usize = 5;
 ///
 /// A requester asks for a read only when it has room for the data, and for a write only when the whole burst's
 /// data is at hand; there is no back-pressure on data and responses.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "MemoryResponder"]
 pub struct MemoryRequester {
     /// A read burst is asked for.
@@ -61,7 +62,7 @@ pub struct MemoryRequester {
 }
 
 /// Memory request group, seen from the memory port.
-#[derive(Clone, Debug, Default, LogicInterface)]
+#[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "MemoryRequester"]
 pub struct MemoryResponder {
     /// See [`MemoryRequester::rd_valid`].
@@ -107,51 +108,3 @@ pub struct MemoryResponder {
     /// See [`MemoryRequester::b_error`].
     pub b_error: Signal<Out, Bit>,
 }
-
-crate::dut_ports!(MemoryRequester {
-    rd_valid,
-    rd_ready,
-    rd_line,
-    rd_beats,
-    rd_tag,
-    rdata_valid,
-    rdata,
-    rdata_tag,
-    rdata_last,
-    rdata_error,
-    wr_valid,
-    wr_ready,
-    wr_line,
-    wr_beats,
-    wr_tag,
-    wdata,
-    wstrb,
-    wdata_ready,
-    b_valid,
-    b_tag,
-    b_error,
-});
-
-crate::dut_ports!(MemoryResponder {
-    rd_valid,
-    rd_ready,
-    rd_line,
-    rd_beats,
-    rd_tag,
-    rdata_valid,
-    rdata,
-    rdata_tag,
-    rdata_last,
-    rdata_error,
-    wr_valid,
-    wr_ready,
-    wr_line,
-    wr_beats,
-    wr_tag,
-    wdata,
-    wstrb,
-    wdata_ready,
-    b_valid,
-    b_tag,
-    b_error,
-});

@@ -1,9 +1,10 @@
 //! What a unit is told of a command.
 
+use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
 /// A translated command on its way to a unit.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Work {
     /// Request slot, returned with progress and retirement.
     pub slot: Bits<5>,
@@ -34,20 +35,3 @@ pub struct Work {
     /// Devices that take part.
     pub participants: Bits<32>,
 }
-
-crate::port_record!(Work {
-    slot,
-    pc,
-    source,
-    destination,
-    auxiliary,
-    value,
-    source_offset,
-    destination_offset,
-    length,
-    thread,
-    pool,
-    txid,
-    sequence,
-    participants,
-});

@@ -1,7 +1,7 @@
 //! Distributed RAM.
 
 use super::{clocked, low_bits, memory};
-use crate::dut::PortValue;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 ///
 /// A write shows on the read ports after the rising edge. Each read port costs a copy of the memory;
 /// beyond a few hundred entries use [`ByteRam`](super::ByteRam).
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct AsyncRam<T: Synth, const N: usize, const R: usize> {
     /// Rising edge, for writes.
     pub clock: Signal<In, Clock>,
@@ -93,7 +93,3 @@ impl<T: Synth, const N: usize, const R: usize> Logic for AsyncRam<T, N, R> {
         clocked("async_ram", &["write_address", "write_data", "write_enable"], &[])
     }
 }
-
-crate::dut_ports!([T: PortValue, const N: usize, const R: usize] AsyncRam<T, N, R> {
-    clock, write_address, write_data, write_enable, read_address, read_data
-});

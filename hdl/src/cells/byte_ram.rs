@@ -1,6 +1,7 @@
 //! Block RAM with byte enables.
 
 use super::{clocked, memory};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 /// The word at `read_address` appears on `read_data` after the next rising edge, while `read_enable`
 /// is high; else `read_data` keeps its value. A read of the word that is written at the same edge
 /// gives the old word. For a read within the cycle use [`AsyncRam`](super::AsyncRam).
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct ByteRam<const D: usize, const S: usize, const N: usize> {
     /// Rising edge, both ports.
     pub clock: Signal<In, Clock>,
@@ -87,7 +88,3 @@ impl<const D: usize, const S: usize, const N: usize> Logic for ByteRam<D, S, N> 
         clocked("byte_ram", &inputs, &["read_data"])
     }
 }
-
-crate::dut_ports!([const D: usize, const S: usize, const N: usize] ByteRam<D, S, N> {
-    clock, write_address, write_data, write_strobe, read_address, read_enable, read_data
-});

@@ -5,7 +5,9 @@
 //! a bit, which fits one cycle at 300 MHz. Both matrices are computed here from the polynomial.
 
 use super::clocked;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::fmt::Write;
 
 /// CRC-32C (Castagnoli, RFC 3720) in reflected form, as `crc32c` and the SSE 4.2 instruction have it.
@@ -49,7 +51,7 @@ fn data_column(index: usize) -> u32 {
 /// `done` is high for one cycle. Blocks may follow each other without a gap; `first` starts a new
 /// message. Byte 0 of a message is bits 7..0 of its first block. `state` and `crc` keep their values
 /// until the next `done`.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Crc32cBlock {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -64,29 +66,15 @@ pub struct Crc32cBlock {
     /// A block has just been added.
     pub done: Signal<Out, Bit>,
     /// The running state, to be continued.
+    #[default(Signal::new_with_default(u64::from(INITIAL).into()))]
     pub state: Signal<Out, Bits<32>>,
     /// The CRC-32C of the message so far.
     pub crc: Signal<Out, Bits<32>>,
     /// The two pipeline stages before the state, youngest first: (first, data part).
+    #[default([None; 2])]
     _stages: [Option<(bool, u32)>; 2],
+    #[default((0..BLOCK).map(data_column).collect())]
     _columns: Vec<u32>,
-}
-
-impl Default for Crc32cBlock {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            valid: Default::default(),
-            first: Default::default(),
-            block: Default::default(),
-            done: Default::default(),
-            state: Signal::new_with_default(u64::from(INITIAL).into()),
-            crc: Default::default(),
-            _stages: [None; 2],
-            _columns: (0..BLOCK).map(data_column).collect(),
-        }
-    }
 }
 
 impl Crc32cBlock {
@@ -162,5 +150,3 @@ impl Logic for Crc32cBlock {
         clocked("crc32c_block", &inputs, &["done", "state", "crc"])
     }
 }
-
-crate::dut_ports!(Crc32cBlock { clock, reset, valid, first, block, done, state, crc });

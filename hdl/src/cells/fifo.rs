@@ -1,7 +1,7 @@
 //! A queue.
 
 use super::{clocked, memory};
-use crate::dut::PortValue;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// nothing, also when the other happens in the same cycle, so `full` and `empty` depend on the state
 /// only. An entry that is written to an empty queue shows in the next cycle. One clock; to cross
 /// clocks use rust-hdl's `AsynchronousFIFO`. Built from distributed RAM: K is 1 to 10.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Fifo<T: Synth, const K: usize, const C: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -116,7 +116,3 @@ impl<T: Synth, const K: usize, const C: usize> Logic for Fifo<T, K, C> {
         clocked("fifo", &["reset", "write", "data_in", "read"], &outputs)
     }
 }
-
-crate::dut_ports!([T: PortValue, const K: usize, const C: usize] Fifo<T, K, C> {
-    clock, reset, write, data_in, full, read, data_out, empty, count
-});

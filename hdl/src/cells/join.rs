@@ -3,10 +3,11 @@
 //! A cast to a wider type in a kernel is emitted without one, so that Verilog widens the operands
 //! first and carries out of the narrow sum appear. Through these cells the widths are exact.
 
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Zero-extends A bits to B bits, B >= A.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Widen<const A: usize, const B: usize> {
     /// The narrow value.
     pub i: Signal<In, Bits<A>>,
@@ -38,10 +39,8 @@ impl<const A: usize, const B: usize> Logic for Widen<A, B> {
     }
 }
 
-crate::dut_ports!([const A: usize, const B: usize] Widen<A, B> { i, o });
-
 /// Puts `high` (H bits) above `low` (L bits): W = H + L bits.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Concat<const H: usize, const L: usize, const W: usize> {
     /// The upper bits.
     pub high: Signal<In, Bits<H>>,
@@ -73,12 +72,8 @@ impl<const H: usize, const L: usize, const W: usize> Logic for Concat<H, L, W> {
     }
 }
 
-crate::dut_ports!([const H: usize, const L: usize, const W: usize] Concat<H, L, W> {
-    high, low, o
-});
-
 /// Puts N single bits side by side, number 0 lowest. N is 2 to 64.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Gather<const N: usize> {
     /// The bits.
     pub i: [Signal<In, Bit>; N],
@@ -108,5 +103,3 @@ impl<const N: usize> Logic for Gather<N> {
         Verilog::Custom(format!("always @(*) o = {{{}}};\n", names.join(", ")))
     }
 }
-
-crate::dut_ports!([const N: usize] Gather<N> { i, o });

@@ -1,13 +1,13 @@
 //! A choice by one-hot.
 
-use crate::dut::PortValue;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// The input whose bit of `select` is set; 0 when none is.
 ///
 /// Two LUT levels for six inputs, where a choice by index first decodes it. At most one bit of `select` may be set: the
 /// Verilog shows the union of the inputs otherwise. N is 2 to 64.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct OneHotMux<T: Synth, const N: usize> {
     /// Which input, a bit each.
     pub select: Signal<In, Bits<N>>,
@@ -41,5 +41,3 @@ impl<T: Synth, const N: usize> Logic for OneHotMux<T, N> {
         Verilog::Custom(format!("always @(*) o = {};\n", terms.join(" | ")))
     }
 }
-
-crate::dut_ports!([T: PortValue, const N: usize] OneHotMux<T, N> { select, i, o });

@@ -1,14 +1,14 @@
 //! Flip-flops with reset and enable.
 
 use super::clocked;
-use crate::dut::PortValue;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Flip-flops with synchronous reset and enable.
 ///
 /// At a rising edge: the reset value when `reset`, else `d` when `enable`, else unchanged. Starts
 /// with the reset value. Unlike rust-hdl's `DFF`, whose value survives a reset.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Register<T: Synth> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -72,5 +72,3 @@ impl<T: Synth> Logic for Register<T> {
         clocked("register", &["reset", "enable", "d"], &["q"])
     }
 }
-
-crate::dut_ports!([T: PortValue] Register<T> { clock, reset, enable, d, q });

@@ -1,7 +1,7 @@
 //! Answers in the order of what was asked.
 
 use super::{clocked, low_bits, memory, widened};
-use crate::dut::PortValue;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Whoever asks gets a `place`, and the answer comes with it; `data` is the oldest one's answer while `valid`. Asks and gives an answer in each
 /// cycle; an answer that comes shows in the next. Asking while `full` and taking while not `valid` do nothing. An answer comes once for each
 /// place that was given, and never in the cycle in which it is given. Built from distributed RAM: 2^K places, K is 1 to 6.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct Reorder<T: Synth, const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -160,7 +160,3 @@ impl<T: Synth, const K: usize> Logic for Reorder<T, K> {
         clocked("reorder", &inputs, &["place", "full", "empty", "valid", "data"])
     }
 }
-
-crate::dut_ports!([T: PortValue, const K: usize] Reorder<T, K> {
-    clock, reset, ask, place, full, empty, come, come_place, come_data, valid, data, take
-});

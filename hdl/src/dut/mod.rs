@@ -12,7 +12,8 @@ mod value;
 mod verilated;
 
 pub use model::ModelDut;
-pub use ports::{PortRow, PortSignal, PortValue, Ports, Way, field_value, set_field};
+pub use nearpm_hdl_derive::{PortValue, Ports};
+pub use ports::{PortRow, PortSignal, PortValue, Ports, Way, put_field, take_field};
 pub use run::{default_verilog, on_both_back_ends, on_both_back_ends_with, verilog_of};
 pub use value::Value;
 pub use verilated::VerilatedDut;

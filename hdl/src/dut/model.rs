@@ -25,8 +25,8 @@ impl ModelDut {
     /// Takes a unit that was just made; connects and checks it.
     ///
     /// # Panics
-    /// When rust-hdl's checks fail, or when the unit's [`dut_ports!`](crate::dut_ports) list is not
-    /// complete.
+    /// When rust-hdl's checks fail, or when a port of the unit is not
+    /// public.
     pub fn new<U: Block + Ports + 'static>(unit: Box<U>) -> Self {
         Self::of(unit)
     }
@@ -148,5 +148,5 @@ fn check_list(unit: &dyn Block, rows: &[PortRow]) {
     let mut listed: Vec<_> = rows.iter().map(|r| r.name.clone()).collect();
     listed.sort();
     top.names.sort();
-    assert_eq!(listed, top.names, "the `dut_ports!` list (left) is not the unit's ports (right)");
+    assert_eq!(listed, top.names, "the unit's public fields (left) are not its ports (right)");
 }

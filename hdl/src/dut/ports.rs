@@ -1,8 +1,8 @@
 //! Ports of a rust-hdl struct by name.
 //!
-//! rust-hdl lets a visitor read its signals but not drive them, so each unit lists its ports once
-//! with [`dut_ports!`](crate::dut_ports). The list is checked against what rust-hdl itself knows when
-//! a bench is made, so a forgotten port is a clear panic and not a silent 0.
+//! rust-hdl lets a visitor read its signals but not drive them, so each unit derives [`Ports`]: its public
+//! fields. They are checked against what rust-hdl itself knows when a bench is made, so a port that is
+//! private is a clear panic and not a silent 0.
 
 use super::Value;
 use rust_hdl::prelude::*;
@@ -144,87 +144,16 @@ impl<P: Ports, const N: usize> Ports for [P; N] {
     }
 }
 
-/// Lists the ports of a rust-hdl struct, or the signals of a bundle (`LogicInterface`), so that a
-/// [`Dut`](crate::dut::Dut) can reach them by name. All ports, clocks too; nothing that is private.
-///
-/// ```ignore
-/// dut_ports!(Counter { clock, reset, enable, value });
-/// dut_ports!([const A: usize, const D: usize] CopyEngine<A, D> { clock, reset, command, memory });
-/// dut_ports!([T: PortValue, const K: usize] Queue<T, K> { clock, data_in, data_out });
-/// ```
-#[macro_export]
-macro_rules! dut_ports {
-    ([$($generics:tt)*] $unit:ty { $($field:ident),+ $(,)? }) => {
-        impl<$($generics)*> $crate::dut::Ports for $unit {
-            fn list(
-                &self,
-                row: &$crate::dut::PortRow,
-                rows: &mut ::std::vec::Vec<$crate::dut::PortRow>,
-            ) {
-                let fields: &[(&str, &dyn $crate::dut::Ports)] =
-                    &[$((stringify!($field), &self.$field)),+];
-                for (index, (name, field)) in fields.iter().enumerate() {
-                    field.list(&row.child(name, index), rows);
-                }
-            }
-            fn at(&mut self, path: &[u16]) -> &mut dyn $crate::dut::PortSignal {
-                let mut rest = path[0];
-                $(
-                    if rest == 0 {
-                        return $crate::dut::Ports::at(&mut self.$field, &path[1..]);
-                    }
-                    rest = rest.wrapping_sub(1);
-                )+
-                let _ = rest;
-                unreachable!("a path comes from the same list")
-            }
-        }
-    };
-    ($unit:ty { $($field:ident),+ $(,)? }) => {
-        $crate::dut_ports!([] $unit { $($field),+ });
-    };
-}
-
-/// Lets ports carry a `LogicStruct`: as one vector, the first field lowest, as in the Verilog.
-///
-/// ```ignore
-/// port_record!(Work { slot, pc, source });
-/// ```
-#[macro_export]
-macro_rules! port_record {
-    ($record:ty { $($field:ident),+ $(,)? }) => {
-        impl $crate::dut::PortValue for $record {
-            fn to_value(self) -> $crate::dut::Value {
-                let mut value = $crate::dut::Value::ZERO;
-                let mut low = 0;
-                $(
-                    let (part, bits) = $crate::dut::field_value(self.$field);
-                    value = value.with_slice(low, bits, part);
-                    low += bits;
-                )+
-                let _ = low;
-                value
-            }
-            fn from_value(value: $crate::dut::Value) -> Self {
-                let mut record = Self::default();
-                let mut low = 0;
-                $(low += $crate::dut::set_field(&mut record.$field, value, low);)+
-                let _ = low;
-                record
-            }
-        }
-    };
-}
-
-/// The value of a field and its width.
+/// Puts a field into `value` from bit `low` up, and gives the bit behind it. For [`PortValue`](macro@nearpm_hdl_derive::PortValue).
 #[doc(hidden)]
-pub fn field_value<T: PortValue>(field: T) -> (Value, usize) {
-    (field.to_value(), T::BITS)
+pub fn put_field<T: PortValue>(value: &mut Value, low: usize, field: T) -> usize {
+    *value = value.with_slice(low, T::BITS, field.to_value());
+    low + T::BITS
 }
 
-/// Sets a field to the bits of `value` from bit `low` up, and gives its width.
+/// Sets a field to the bits of `value` from bit `low` up, and gives the bit behind them.
 #[doc(hidden)]
-pub fn set_field<T: PortValue>(field: &mut T, value: Value, low: usize) -> usize {
+pub fn take_field<T: PortValue>(field: &mut T, value: Value, low: usize) -> usize {
     *field = T::from_value(value.slice(low, T::BITS));
-    T::BITS
+    low + T::BITS
 }

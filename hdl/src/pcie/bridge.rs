@@ -7,6 +7,7 @@ use super::msix::MsixTable;
 use super::requester::Requester;
 use super::responder::Responder;
 use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// log2 of the cycles after which a function-level reset is done whatever the card does: 67 ms at 250 MHz, of the 100 ms that PCIe allows.
@@ -19,7 +20,7 @@ pub const OVERLAP: u64 = 1 << OVERLAP_BITS;
 
 /// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`Responder`],
 /// [`FunctionReset`], [`MsixTable`] and [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct PcieBridge {
     /// Rising edge; the PCIe block's `user_clk`.
     pub clock: Signal<In, Clock>,
@@ -188,43 +189,3 @@ impl Logic for PcieBridge {
         self.rc_tready.next = true;
     }
 }
-
-crate::dut_ports!(PcieBridge {
-    clock,
-    reset,
-    link_down,
-    cq_tdata,
-    cq_tkeep,
-    cq_tuser,
-    cq_tlast,
-    cq_tvalid,
-    cq_tready,
-    cc_tdata,
-    cc_tkeep,
-    cc_tuser,
-    cc_tlast,
-    cc_tvalid,
-    cc_tready,
-    rq_tdata,
-    rq_tkeep,
-    rq_tuser,
-    rq_tlast,
-    rq_tvalid,
-    rq_tready,
-    rc_tdata,
-    rc_tkeep,
-    rc_tuser,
-    rc_tlast,
-    rc_tvalid,
-    rc_tready,
-    cfg_function_status,
-    cfg_flr_in_process,
-    cfg_flr_done,
-    cfg_interrupt_msix_enable,
-    cfg_interrupt_msix_mask,
-    unsupported,
-    m_axi_host,
-    m_axi_cmd,
-    m_axil_ctrl,
-    s_axi_cpl,
-});

@@ -1,8 +1,10 @@
 //! The function-level reset (PCIe base specification, 6.6.2).
 
 use crate::bundles::{AxiLiteMaster, AxiLiteSlave};
+use crate::dut::Ports;
 use nearpm_interface::registers::{CONTROL, STATE, control, state};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Cycles without a request after which all that the host had sent before it asked for the reset has been performed.
 pub const QUIET_CYCLES: u64 = 32;
@@ -31,7 +33,7 @@ enum Phase {
 /// link that goes down ends the reset without `done`, but neither an access that is under way nor the card's drain is cut short. Bound: 2^`N`
 /// cycles and one access, whatever the card does; its drain then goes on by itself and `STATE` says so. Of that a 256th is for requests
 /// of before, so that a host which goes on to send cannot hold the reset up. Parameter: `N` from 10 to 24, 24 (67 ms at 250 MHz) being the most that PCIe's 100 ms allow.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct FunctionReset<const N: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -70,68 +72,42 @@ pub struct FunctionReset<const N: usize> {
     owns: Signal<Local, Bit>,
     is_silent: Signal<Local, Bit>,
     drained: Signal<Local, Bit>,
+    #[default(Constant::new((CONTROL as u64).into()))]
     control: Constant<Bits<12>>,
+    #[default(Constant::new((STATE as u64).into()))]
     state: Constant<Bits<12>>,
+    #[default(Constant::new(u64::from(control::FUNCTION_RESET).into()))]
     function_reset: Constant<Bits<32>>,
+    #[default(Constant::new(u64::from(state::BOOTING).into()))]
     booting: Constant<Bits<32>>,
+    #[default(Constant::new(u64::from(state::REPLAYING).into()))]
     replaying: Constant<Bits<32>>,
+    #[default(Constant::new(15.into()))]
     all: Constant<Bits<4>>,
+    #[default(Constant::new(0.into()))]
     nothing: Constant<Bits<4>>,
+    #[default(Constant::new(1.into()))]
     function0: Constant<Bits<4>>,
+    #[default(Constant::new(0.into()))]
     zero: Constant<Bits<N>>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<N>>,
+    #[default(limit::<N>())]
     limit: Constant<Bits<N>>,
+    #[default(Constant::new((1u64 << (N - GATHER_SHARE)).into()))]
     gather_limit: Constant<Bits<N>>,
+    #[default(Constant::new(0.into()))]
     zero5: Constant<Bits<5>>,
+    #[default(Constant::new(1.into()))]
     one5: Constant<Bits<5>>,
+    #[default(Constant::new((QUIET_CYCLES - 1).into()))]
     quiet_limit: Constant<Bits<5>>,
 }
 
-impl<const N: usize> Default for FunctionReset<N> {
-    fn default() -> Self {
-        const { assert!(N >= 10 && N <= 24) };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            link_down: Default::default(),
-            in_process: Default::default(),
-            done: Default::default(),
-            arriving: Default::default(),
-            idle: Default::default(),
-            hold: Default::default(),
-            offering: Default::default(),
-            active: Default::default(),
-            host: Default::default(),
-            ctrl: Default::default(),
-            phase: Default::default(),
-            timer: Default::default(),
-            quiet: Default::default(),
-            lost: Default::default(),
-            address_done: Default::default(),
-            data_done: Default::default(),
-            asked: Default::default(),
-            gone: Default::default(),
-            expired: Default::default(),
-            owns: Default::default(),
-            is_silent: Default::default(),
-            drained: Default::default(),
-            control: Constant::new((CONTROL as u64).into()),
-            state: Constant::new((STATE as u64).into()),
-            function_reset: Constant::new(u64::from(control::FUNCTION_RESET).into()),
-            booting: Constant::new(u64::from(state::BOOTING).into()),
-            replaying: Constant::new(u64::from(state::REPLAYING).into()),
-            all: Constant::new(15.into()),
-            nothing: Constant::new(0.into()),
-            function0: Constant::new(1.into()),
-            zero: Constant::new(0.into()),
-            one: Constant::new(1.into()),
-            limit: Constant::new(((1u64 << N) - 1).into()),
-            gather_limit: Constant::new((1u64 << (N - GATHER_SHARE)).into()),
-            zero5: Constant::new(0.into()),
-            one5: Constant::new(1.into()),
-            quiet_limit: Constant::new((QUIET_CYCLES - 1).into()),
-        }
-    }
+/// The most that a timer of N bits holds.
+fn limit<const N: usize>() -> Constant<Bits<N>> {
+    const { assert!(N >= 10 && N <= 24) };
+    Constant::new(((1u64 << N) - 1).into())
 }
 
 impl<const N: usize> Logic for FunctionReset<N> {
@@ -276,18 +252,3 @@ impl<const N: usize> Logic for FunctionReset<N> {
         }
     }
 }
-
-crate::dut_ports!([const N: usize] FunctionReset<N> {
-    clock,
-    reset,
-    link_down,
-    in_process,
-    done,
-    arriving,
-    idle,
-    hold,
-    offering,
-    active,
-    host,
-    ctrl,
-});

@@ -1,10 +1,11 @@
 //! What requests say, and headers of completions: combinational cells.
 
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 
 /// Offset in a BAR of 2^`aperture` bytes of the address that the host used.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct BarOffset {
     /// Address of the request, in Dwords.
     pub address: Signal<In, Bits<62>>,
@@ -31,7 +32,7 @@ impl Logic for BarOffset {
 }
 
 /// Bytes that a read asks for, from the first enabled to the last (PCIe base specification, 2.3.1.1).
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct ByteCount {
     /// Dwords.
     pub dwords: Signal<In, Bits<11>>,
@@ -76,7 +77,7 @@ impl Logic for ByteCount {
 }
 
 /// How much of a read the next line holds.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct LineShape {
     /// First Dword in its line.
     pub lane: Signal<In, Bits<4>>,
@@ -123,7 +124,7 @@ impl Logic for LineShape {
 }
 
 /// How much of a read the next completion answers: completions end at multiples of 128 bytes, the read completion boundary of an endpoint.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct BlockShape {
     /// First Dword in its 128 bytes.
     pub lane: Signal<In, Bits<5>>,
@@ -167,7 +168,7 @@ impl Logic for BlockShape {
 }
 
 /// The three Dwords in front of a completion (PG213, completer completion descriptor).
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct CompletionHeader {
     /// The request.
     pub request: Signal<In, Bits<128>>,
@@ -212,9 +213,3 @@ impl Logic for CompletionHeader {
         )
     }
 }
-
-crate::dut_ports!(BarOffset { address, aperture, offset });
-crate::dut_ports!(ByteCount { dwords, first, last, bytes, offset });
-crate::dut_ports!(LineShape { lane, left, lanes, more, rest });
-crate::dut_ports!(BlockShape { lane, left, dwords, low, high });
-crate::dut_ports!(CompletionHeader { request, lower, bytes, dwords, status, header });

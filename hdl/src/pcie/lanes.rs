@@ -1,5 +1,6 @@
 //! Dwords from where they stand in a packet to where they stand in a line, and back: combinational cells.
 
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 
@@ -8,7 +9,7 @@ const LANES: usize = 16;
 
 /// Makes lines out of the beats of a write: turns a beat by `rotation` Dwords, and joins what stays in its line with what the beat before
 /// had for it.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct AlignWrite {
     /// A beat.
     pub data: Signal<In, Bits<512>>,
@@ -76,7 +77,7 @@ impl Logic for AlignWrite {
 }
 
 /// The beats of a completion: header, then `dwords` Dwords of two lines from Dword `lane` on.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct CompletionBeat {
     /// Header.
     pub header: Signal<In, Bits<96>>,
@@ -157,16 +158,3 @@ impl Logic for CompletionBeat {
         )
     }
 }
-
-crate::dut_ports!(AlignWrite {
-    data,
-    enables,
-    rotation,
-    earlier,
-    earlier_enables,
-    turned,
-    turned_enables,
-    line,
-    strobes,
-});
-crate::dut_ports!(CompletionBeat { header, low, high, lane, dwords, beat, data, keep, last, ending });

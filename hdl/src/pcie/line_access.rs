@@ -2,8 +2,10 @@
 
 use crate::bundles::{AxiLiteMaster, AxiMaster};
 use crate::cells::{Concat, Fifo, Reorder};
+use crate::dut::Ports;
 use nearpm_interface::geometry::{COMMAND_BAR, LINE, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Phase {
@@ -46,7 +48,7 @@ struct Answer {
 /// becomes of a write nobody is told. Bound: at most 2^`K` accesses are under way, and at most 2^`K` reads taken and not given back. An access is at its port
 /// in the next cycle, what it reads is here in the cycle after the port's answer; a register takes 17 cycles and three for each Dword.
 /// Parameters: `K` from 1 to 6, `C` = `K` + 1.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LineAccess<const K: usize, const C: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -129,107 +131,48 @@ pub struct LineAccess<const K: usize, const C: usize> {
     word_address: Concat<10, 2, 12>,
     next_words: Concat<32, 480, 512>,
     next_word: Signal<Local, Bits<4>>,
+    #[default(Constant::new((PM_BAR as u64).into()))]
     pm_bar: Constant<Bits<3>>,
+    #[default(Constant::new((COMMAND_BAR as u64).into()))]
     command_bar: Constant<Bits<3>>,
+    #[default(Constant::new((REGISTER_BAR as u64).into()))]
     register_bar: Constant<Bits<3>>,
+    #[default(Constant::new((MSIX_BAR as u64).into()))]
     msix_bar: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(LINE.trailing_zeros()).into()))]
     line_size: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     okay: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero2: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero6: Constant<Bits<6>>,
+    #[default(Constant::new(0.into()))]
     zero8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     zero4: Constant<Bits<4>>,
+    #[default(Constant::new(1.into()))]
     one4: Constant<Bits<4>>,
+    #[default(Constant::new(15.into()))]
     last4: Constant<Bits<4>>,
+    #[default(Constant::new(4.into()))]
     four: Constant<Bits<64>>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<16>>,
+    #[default(Constant::new(0.into()))]
     none_open: Constant<Bits<C>>,
+    #[default(Constant::new(1.into()))]
     one_open: Constant<Bits<C>>,
+    #[default(most_open::<K, C>())]
     most_open: Constant<Bits<C>>,
 }
 
-impl<const K: usize, const C: usize> Default for LineAccess<K, C> {
-    fn default() -> Self {
-        const { assert!(K >= 1 && K <= 6 && C == K + 1) };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            valid: Default::default(),
-            ready: Default::default(),
-            write: Default::default(),
-            bar: Default::default(),
-            line: Default::default(),
-            data: Default::default(),
-            strobes: Default::default(),
-            lanes: Default::default(),
-            answered: Default::default(),
-            read: Default::default(),
-            error: Default::default(),
-            take: Default::default(),
-            idle: Default::default(),
-            host: Default::default(),
-            cmd: Default::default(),
-            ctrl: Default::default(),
-            table_write: Default::default(),
-            table_read: Default::default(),
-            phase: Default::default(),
-            open: Default::default(),
-            write_now: Default::default(),
-            bar_now: Default::default(),
-            addresses: Default::default(),
-            payloads: Default::default(),
-            answers: Default::default(),
-            words: Default::default(),
-            strobes_left: Default::default(),
-            lanes_left: Default::default(),
-            word: Default::default(),
-            word_line: Default::default(),
-            place: Default::default(),
-            refused: Default::default(),
-            address_done: Default::default(),
-            data_done: Default::default(),
-            is_wide: Default::default(),
-            is_alike: Default::default(),
-            may_begin: Default::default(),
-            begins: Default::default(),
-            ends: Default::default(),
-            at_host: Default::default(),
-            at_cmd: Default::default(),
-            has_address: Default::default(),
-            has_payload: Default::default(),
-            takes_address: Default::default(),
-            takes_payload: Default::default(),
-            address: Default::default(),
-            payload: Default::default(),
-            answer: Default::default(),
-            wide_b: Default::default(),
-            wide_r: Default::default(),
-            byte_address: Default::default(),
-            word_place: Default::default(),
-            word_address: Default::default(),
-            next_words: Default::default(),
-            next_word: Default::default(),
-            pm_bar: Constant::new((PM_BAR as u64).into()),
-            command_bar: Constant::new((COMMAND_BAR as u64).into()),
-            register_bar: Constant::new((REGISTER_BAR as u64).into()),
-            msix_bar: Constant::new((MSIX_BAR as u64).into()),
-            line_size: Constant::new(u64::from(LINE.trailing_zeros()).into()),
-            incrementing: Constant::new(1.into()),
-            okay: Constant::new(0.into()),
-            zero2: Constant::new(0.into()),
-            zero6: Constant::new(0.into()),
-            zero8: Constant::new(0.into()),
-            zero4: Constant::new(0.into()),
-            one4: Constant::new(1.into()),
-            last4: Constant::new(15.into()),
-            four: Constant::new(4.into()),
-            one: Constant::new(1.into()),
-            none_open: Constant::new(0.into()),
-            one_open: Constant::new(1.into()),
-            most_open: Constant::new((1u64 << K).into()),
-        }
-    }
+/// As many as K bits number; C bits count them.
+fn most_open<const K: usize, const C: usize>() -> Constant<Bits<C>> {
+    const { assert!(K >= 1 && K <= 6 && C == K + 1) };
+    Constant::new((1u64 << K).into())
 }
 
 impl<const K: usize, const C: usize> Logic for LineAccess<K, C> {
@@ -480,26 +423,3 @@ impl<const K: usize, const C: usize> Logic for LineAccess<K, C> {
         }
     }
 }
-
-crate::dut_ports!([const K: usize, const C: usize] LineAccess<K, C> {
-    clock,
-    reset,
-    valid,
-    ready,
-    write,
-    bar,
-    line,
-    data,
-    strobes,
-    lanes,
-    answered,
-    read,
-    error,
-    take,
-    idle,
-    host,
-    cmd,
-    ctrl,
-    table_write,
-    table_read,
-});

@@ -1,15 +1,17 @@
 //! MSI-X vectors.
 
 use crate::cells::clocked;
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use nearpm_interface::geometry::{COMMAND_PAGES, LINE, MSIX_PENDING_OFFSET};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The table of vectors, one a command page, and their pending bits (PCI local bus specification 3.0, 6.8.2).
 ///
 /// A vector that fires stays pending until it is sent, which waits while it or the function is masked. While MSI-X is disabled nothing is
 /// pending. Bound: one write and one event of each kind a cycle; what is read shows the state before.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MsixTable {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -45,7 +47,9 @@ pub struct MsixTable {
     pub sent: Signal<In, Bit>,
     /// Which.
     pub sent_vector: Signal<In, Bits<2>>,
+    #[default(masked())]
     _table: Value,
+    #[default(0)]
     _pending: u64,
 }
 
@@ -57,32 +61,6 @@ const PENDING_LINE: u64 = (MSIX_PENDING_OFFSET / LINE) as u64;
 /// The table after a reset: every vector masked.
 fn masked() -> Value {
     (0..COMMAND_PAGES).fold(Value::ZERO, |table, vector| table.with_slice(vector * VECTOR + 96, 1, 1u64))
-}
-
-impl Default for MsixTable {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            enable: Default::default(),
-            function_mask: Default::default(),
-            write: Default::default(),
-            line: Default::default(),
-            data: Default::default(),
-            strobes: Default::default(),
-            read: Default::default(),
-            fire: Default::default(),
-            page: Default::default(),
-            send: Default::default(),
-            address: Default::default(),
-            message: Default::default(),
-            vector: Default::default(),
-            sent: Default::default(),
-            sent_vector: Default::default(),
-            _table: masked(),
-            _pending: 0,
-        }
-    }
 }
 
 impl MsixTable {
@@ -178,23 +156,3 @@ impl Logic for MsixTable {
         clocked("msix_table", &inputs, &["read", "send", "address", "message", "vector"])
     }
 }
-
-crate::dut_ports!(MsixTable {
-    clock,
-    reset,
-    enable,
-    function_mask,
-    write,
-    line,
-    data,
-    strobes,
-    read,
-    fire,
-    page,
-    send,
-    address,
-    message,
-    vector,
-    sent,
-    sent_vector,
-});

@@ -3,11 +3,13 @@
 use super::completer::request_type::MEMORY_WRITE;
 use crate::bundles::AxiWriteSlave;
 use crate::cells::{Concat, Widen};
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// A memory write of up to four Dwords as one beat of the requester request stream (PG213, requester request descriptor), combinationally.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct WritePacket {
     /// Byte address; a multiple of 4.
     pub address: Signal<In, Bits<64>>,
@@ -58,8 +60,6 @@ impl Logic for WritePacket {
     }
 }
 
-crate::dut_ports!(WritePacket { address, four, payload, data, keep, user });
-
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Phase {
     Idle,
@@ -73,7 +73,7 @@ enum Phase {
 /// Guarantees: a record and then the interrupt of its page leave on the same stream, and PCIe keeps posted writes in order, so that the host
 /// finds the record that it is told of. Records wait for the stream, and are dropped while the function may not be bus master or the link is
 /// down; interrupts wait for both. A record that was taken is answered whatever becomes of the link. Bound: a record in three cycles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Requester {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -128,52 +128,12 @@ pub struct Requester {
     record_address: Concat<58, 6, 64>,
     wide_message: Widen<32, 128>,
     packet: WritePacket,
+    #[default(Constant::new(0.into()))]
     zero4: Constant<Bits<4>>,
+    #[default(Constant::new(0.into()))]
     okay: Constant<Bits<2>>,
+    #[default(std::array::from_fn(|quarter| Constant::new((quarter as u64).into())))]
     quarters: [Constant<Bits<2>>; 4],
-}
-
-impl Default for Requester {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            link_down: Default::default(),
-            bus_master: Default::default(),
-            axi: Default::default(),
-            fire: Default::default(),
-            page: Default::default(),
-            send: Default::default(),
-            address: Default::default(),
-            message: Default::default(),
-            vector: Default::default(),
-            sent: Default::default(),
-            sent_vector: Default::default(),
-            rq_tdata: Default::default(),
-            rq_tkeep: Default::default(),
-            rq_tuser: Default::default(),
-            rq_tlast: Default::default(),
-            rq_tvalid: Default::default(),
-            rq_tready: Default::default(),
-            phase: Default::default(),
-            may_send: Default::default(),
-            takes: Default::default(),
-            sending: Default::default(),
-            target: Default::default(),
-            payload: Default::default(),
-            vector_now: Default::default(),
-            id: Default::default(),
-            quarter: Default::default(),
-            record: Default::default(),
-            low_address: Default::default(),
-            record_address: Default::default(),
-            wide_message: Default::default(),
-            packet: Default::default(),
-            zero4: Constant::new(0.into()),
-            okay: Constant::new(0.into()),
-            quarters: std::array::from_fn(|quarter| Constant::new((quarter as u64).into())),
-        }
-    }
 }
 
 impl Logic for Requester {
@@ -268,25 +228,3 @@ impl Logic for Requester {
         }
     }
 }
-
-crate::dut_ports!(Requester {
-    clock,
-    reset,
-    link_down,
-    bus_master,
-    axi,
-    fire,
-    page,
-    send,
-    address,
-    message,
-    vector,
-    sent,
-    sent_vector,
-    rq_tdata,
-    rq_tkeep,
-    rq_tuser,
-    rq_tlast,
-    rq_tvalid,
-    rq_tready,
-});

@@ -4,10 +4,12 @@ use super::completer::completion_status;
 use super::header::{BlockShape, CompletionHeader};
 use super::lanes::CompletionBeat;
 use crate::cells::{Concat, Fifo, Widen};
+use crate::dut::{PortValue, Ports};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// A request that wants an answer.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Owed {
     /// Its descriptor.
     pub request: Bits<128>,
@@ -27,8 +29,6 @@ pub struct Owed {
     pub refused: Bit,
 }
 
-crate::port_record!(Owed { request, first_enables, last_enables, lane, low_bits, left, bytes, refused });
-
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Phase {
     Idle,
@@ -45,7 +45,7 @@ enum Phase {
 /// from there on, and its further lines are taken and not sent. What is not supported gets Unsupported Request with what the PCIe block logs. With `forget`
 /// nothing is sent, no request is remembered, and every line that comes is dropped. Bound: 2^`K` requests wait; a request takes one cycle beside its lines and
 /// the beats of its completions, one that is refused two more. Parameters: `K` from 1 to 6, `C` = `K` + 1.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Responder<const K: usize, const C: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -124,98 +124,35 @@ pub struct Responder<const K: usize, const C: usize> {
     end_lane: Concat<4, 8, 12>,
     beat_user: Widen<12, 81>,
 
+    #[default(Constant::new(completion_status::SUCCESS.into()))]
     success: Constant<Bits<3>>,
+    #[default(Constant::new(completion_status::UNSUPPORTED.into()))]
     unsupported_status: Constant<Bits<3>>,
+    #[default(Constant::new(completion_status::ABORT.into()))]
     abort: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     one2: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero2: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero4: Constant<Bits<4>>,
+    #[default(Constant::new(0.into()))]
     zero5: Constant<Bits<5>>,
+    #[default(Constant::new(0.into()))]
     zero6: Constant<Bits<6>>,
+    #[default(Constant::new(0xff.into()))]
     refusal_keep: Constant<Bits<16>>,
     /// `is_sop[0]`, `is_eop[0]`, and 7 as `is_eop0_ptr`.
+    #[default(Constant::new((1 | 1 << 6 | 7 << 8).into()))]
     whole_packet: Constant<Bits<17>>,
+    #[default(Constant::new(1.into()))]
     is_sop: Constant<Bits<8>>,
+    #[default(Constant::new((1 << 6).into()))]
     is_eop: Constant<Bits<8>>,
+    #[default(Constant::new((1 | 1 << 6).into()))]
     is_both: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     neither: Constant<Bits<8>>,
-}
-
-impl<const K: usize, const C: usize> Default for Responder<K, C> {
-    fn default() -> Self {
-        const { assert!(K >= 1 && K <= 6 && C == K + 1) };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            forget: Default::default(),
-            owe: Default::default(),
-            owed: Default::default(),
-            full: Default::default(),
-            idle: Default::default(),
-            answered: Default::default(),
-            read: Default::default(),
-            error: Default::default(),
-            take: Default::default(),
-            cc_tdata: Default::default(),
-            cc_tkeep: Default::default(),
-            cc_tuser: Default::default(),
-            cc_tlast: Default::default(),
-            cc_tvalid: Default::default(),
-            cc_tready: Default::default(),
-            phase: Default::default(),
-            requests: Default::default(),
-            request: Default::default(),
-            first_enables: Default::default(),
-            last_enables: Default::default(),
-            left: Default::default(),
-            bytes: Default::default(),
-            lane: Default::default(),
-            low_bits: Default::default(),
-            low: Default::default(),
-            high: Default::default(),
-            beat: Default::default(),
-            status: Default::default(),
-            bad: Default::default(),
-            skips: Default::default(),
-            oldest: Default::default(),
-            oldest_lane: Default::default(),
-            is_high: Default::default(),
-            is_whole: Default::default(),
-            left_next: Default::default(),
-            bytes_next: Default::default(),
-            read_done: Default::default(),
-            block_over: Default::default(),
-            shape: Default::default(),
-            header: Default::default(),
-            beats: Default::default(),
-            lower: Default::default(),
-            block_dwords: Default::default(),
-            block_bytes: Default::default(),
-            offset_bytes: Default::default(),
-            enables: Default::default(),
-            enables_dword: Default::default(),
-            refusal: Default::default(),
-            refusal_beat: Default::default(),
-            refusal_data: Default::default(),
-            refusal_user: Default::default(),
-            end_lane: Default::default(),
-            beat_user: Default::default(),
-            success: Constant::new(completion_status::SUCCESS.into()),
-            unsupported_status: Constant::new(completion_status::UNSUPPORTED.into()),
-            abort: Constant::new(completion_status::ABORT.into()),
-            one2: Constant::new(1.into()),
-            zero2: Constant::new(0.into()),
-            zero4: Constant::new(0.into()),
-            zero5: Constant::new(0.into()),
-            zero6: Constant::new(0.into()),
-            refusal_keep: Constant::new(0xff.into()),
-            whole_packet: Constant::new((1 | 1 << 6 | 7 << 8).into()),
-            is_sop: Constant::new(1.into()),
-            is_eop: Constant::new((1 << 6).into()),
-            is_both: Constant::new((1 | 1 << 6).into()),
-            neither: Constant::new(0.into()),
-        }
-    }
 }
 
 impl<const K: usize, const C: usize> Logic for Responder<K, C> {
@@ -397,23 +334,3 @@ impl<const K: usize, const C: usize> Logic for Responder<K, C> {
         }
     }
 }
-
-crate::dut_ports!([const K: usize, const C: usize] Responder<K, C> {
-    clock,
-    reset,
-    forget,
-    owe,
-    owed,
-    full,
-    idle,
-    answered,
-    read,
-    error,
-    take,
-    cc_tdata,
-    cc_tkeep,
-    cc_tuser,
-    cc_tlast,
-    cc_tvalid,
-    cc_tready,
-});

@@ -1,13 +1,15 @@
 //! Where the last order of each warp is.
 
 use crate::cells::clocked;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// For each of W warps the place in the queue of its last ordering entry, while that is in the queue.
 ///
 /// Whether an order of a warp lies behind an entry is answered by its last one: the paper's search of all entries is not needed.
 /// Guarantees: outputs are of the state, but for `warp`; updates take effect at the next edge. `set` and `leave` do not come at once.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LastOrders<const W: usize, const V: usize, const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -27,26 +29,10 @@ pub struct LastOrders<const W: usize, const V: usize, const K: usize> {
     pub known: Signal<Out, Bit>,
     /// The last one is there.
     pub place: Signal<Out, Bits<K>>,
+    #[default(0)]
     _known: u64,
+    #[default([0; W])]
     _places: [u64; W],
-}
-
-impl<const W: usize, const V: usize, const K: usize> Default for LastOrders<W, V, K> {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            warp: Default::default(),
-            set: Default::default(),
-            set_place: Default::default(),
-            leave: Default::default(),
-            leave_place: Default::default(),
-            known: Default::default(),
-            place: Default::default(),
-            _known: 0,
-            _places: [0; W],
-        }
-    }
 }
 
 impl<const W: usize, const V: usize, const K: usize> LastOrders<W, V, K> {
@@ -110,7 +96,3 @@ impl<const W: usize, const V: usize, const K: usize> Logic for LastOrders<W, V, 
         clocked("last_orders", &["reset", "set", "set_place", "leave", "leave_place"], &[])
     }
 }
-
-crate::dut_ports!([const W: usize, const V: usize, const K: usize] LastOrders<W, V, K> {
-    clock, reset, warp, set, set_place, leave, leave_place, known, place
-});

@@ -20,7 +20,9 @@ pub use last_orders::LastOrders;
 pub use order_flags::OrderFlags;
 
 use crate::cells::{AsyncRam, Register};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What an entry is, and what is asked for: the three bits of its type.
 pub mod kind {
@@ -54,7 +56,7 @@ pub type SmallBuffer = PersistBuffer<4, 2, 2, 2, 2>;
 /// Guarantees: a persist of a warp that is accepted behind an ordering operation of that warp goes to memory only when all that was accepted before
 /// that operation is durable. What is accepted leaves in the end if memory acknowledges and `advance` comes. Nothing depends on a warp that waits.
 /// Bound: a request is answered in the cycle after it was taken; the head does something every second cycle.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L: usize, const A: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -117,6 +119,7 @@ pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L
     evicting: Register<Bits<W>>,
     outstanding: Register<Bits<A>>,
     /// The head's turn; else that of the request that was taken.
+    #[default(Register::new(true))]
     heads_turn: Register<Bit>,
     asked: Register<Bit>,
     asked_kind: Register<Bits<3>>,
@@ -159,14 +162,31 @@ pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L
     leave: Signal<Local, Bit>,
     acknowledged: Signal<Local, Bit>,
     sends: Signal<Local, Bit>,
+    #[default(Constant::new(1.into()))]
     one_place: Constant<Bits<K>>,
+    #[default(Constant::new(1.into()))]
     one_warp: Constant<Bits<W>>,
+    #[default(Constant::new(0.into()))]
     no_warp: Constant<Bits<W>>,
+    #[default(Constant::new(1.into()))]
     one_flush: Constant<Bits<A>>,
+    #[default(most_flushes::<W, V, A>())]
     most_flushes: Constant<Bits<A>>,
+    #[default(Constant::new(kind::PERSIST.into()))]
     persist_kind: Constant<Bits<3>>,
+    #[default(Constant::new(kind::OFENCE.into()))]
     ofence_kind: Constant<Bits<3>>,
+    #[default(Constant::new(kind::RELEASE_DEVICE.into()))]
     release_device_kind: Constant<Bits<3>>,
+    #[default(Constant::new(kind::DFENCE.into()))]
     dfence_kind: Constant<Bits<3>>,
+    #[default(Constant::new(kind::EVICTED.into()))]
     evicted_kind: Constant<Bits<3>>,
+}
+
+/// The most that a counter of A bits holds.
+fn most_flushes<const W: usize, const V: usize, const A: usize>() -> Constant<Bits<A>> {
+    const { assert!(W == 1 << V && W >= 2 && W <= 64, "warps have numbers of V bits") };
+    const { assert!(A >= 2 && A <= 10, "a counter has 2 to 10 bits") };
+    Constant::new(Bits::<A>::mask())
 }

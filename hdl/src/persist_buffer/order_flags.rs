@@ -1,12 +1,13 @@
 //! Which entries are orders.
 
 use crate::cells::clocked;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// A bit for each of 2^K places of the queue: an ordering entry is there.
 ///
 /// Guarantees: `order_before` is combinational; updates take effect at the next edge. `set` and `leave` do not come at once.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct OrderFlags<const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -89,5 +90,3 @@ impl<const K: usize> Logic for OrderFlags<K> {
         clocked("order_flags", &["reset", "set", "set_place", "leave", "head"], &[])
     }
 }
-
-crate::dut_ports!([const K: usize] OrderFlags<K> { clock, reset, set, set_place, leave, head, place, order_before });

@@ -2,9 +2,11 @@
 
 use crate::bundles::MapEntry;
 use crate::cells::zeroed;
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Bit of `MapEntry::flags`: the entry is in use.
 pub const IN_USE: u64 = 1;
@@ -18,7 +20,7 @@ pub const CLOSING: u64 = 4;
 /// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as it stood one cycle before
 /// the answer. Updates take effect at the next edge; of two updates of one entry in a cycle, the later in the
 /// list of ports wins for what both change. An entry into whose pool a lost store fell shows as latched from the next cycle on.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct AddressMap {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -36,6 +38,7 @@ pub struct AddressMap {
     /// Its contents; 0 if none was found.
     pub entry: Signal<Out, MapEntry>,
     /// Some entry is free.
+    #[default(Signal::new_with_default(true))]
     pub any_free: Signal<Out, Bit>,
     /// The lowest free entry.
     pub free_index: Signal<Out, Bits<4>>,
@@ -108,68 +111,17 @@ pub struct AddressMap {
     /// Entries in use that a function-level reset left to their commands, a bit each.
     pub orphans: Signal<Out, Bits<16>>,
 
+    #[default(vec![MapEntry::default(); Sizes::FULL.map_entries])]
     _entries: Vec<MapEntry>,
     _hits: u16,
     _peer_hits: u16,
     _struck: u16,
 }
 
-impl Default for AddressMap {
-    fn default() -> Self {
-        Self::new(&Sizes::FULL)
-    }
-}
-
 impl AddressMap {
     /// With as many entries.
     pub fn new(sizes: &Sizes) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            lookup_pool: Default::default(),
-            lookup_thread: Default::default(),
-            found: Default::default(),
-            found_index: Default::default(),
-            entry: Default::default(),
-            any_free: Signal::new_with_default(true),
-            free_index: Default::default(),
-            write_valid: Default::default(),
-            write_index: Default::default(),
-            write_entry: Default::default(),
-            commit_valid: Default::default(),
-            latch_valid: Default::default(),
-            lost_valid: Default::default(),
-            lost_line: Default::default(),
-            free_valid: Default::default(),
-            retire_index: Default::default(),
-            txid: Default::default(),
-            close_valid: Default::default(),
-            close_index: Default::default(),
-            reach_valid: Default::default(),
-            reach_index: Default::default(),
-            reach_txid: Default::default(),
-            reopen_valid: Default::default(),
-            reopen_index: Default::default(),
-            drop: Default::default(),
-            clear: Default::default(),
-            keep: Default::default(),
-            peer_pool: Default::default(),
-            peer_thread: Default::default(),
-            peer_found: Default::default(),
-            peer_index: Default::default(),
-            shown_index: Default::default(),
-            shown_reached: Default::default(),
-            save_index: Default::default(),
-            saved: Default::default(),
-            mapped: Default::default(),
-            latched: Default::default(),
-            closing: Default::default(),
-            orphans: Default::default(),
-            _entries: vec![MapEntry::default(); sizes.map_entries],
-            _hits: 0,
-            _peer_hits: 0,
-            _struck: 0,
-        }
+        Self { _entries: vec![MapEntry::default(); sizes.map_entries], ..Self::default() }
     }
 
     fn flag(&self, bit: u64) -> u16 {
@@ -383,47 +335,3 @@ impl Logic for AddressMap {
         crate::cells::clocked("address_map", &inputs, &["found", "entry", "saved", "peer_found", "shown_reached"])
     }
 }
-
-crate::dut_ports!(AddressMap {
-    clock,
-    reset,
-    lookup_pool,
-    lookup_thread,
-    found,
-    found_index,
-    entry,
-    any_free,
-    free_index,
-    write_valid,
-    write_index,
-    write_entry,
-    commit_valid,
-    latch_valid,
-    lost_valid,
-    lost_line,
-    free_valid,
-    retire_index,
-    txid,
-    close_valid,
-    close_index,
-    reach_valid,
-    reach_index,
-    reach_txid,
-    reopen_valid,
-    reopen_index,
-    drop,
-    clear,
-    keep,
-    peer_pool,
-    peer_thread,
-    peer_found,
-    peer_index,
-    shown_index,
-    shown_reached,
-    save_index,
-    saved,
-    mapped,
-    latched,
-    closing,
-    orphans,
-});

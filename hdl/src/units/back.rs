@@ -5,15 +5,17 @@ use super::memory_port::MemoryPort;
 use super::nearpm_unit::NearPmUnit;
 use super::system_mux::SystemMux;
 use crate::bundles::{AxiMaster, MemoryRequester, MemoryResponder, Work};
+use crate::dut::Ports;
 use nearpm_interface::geometry::UNITS;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// `U` units, 1 to 4, the firmware store and the memory port. A card has four; fewer are for a part that is too small for them, and the memory
 /// port's requesters that would be the others' never ask.
 ///
 /// Guarantees and bounds are those of [`NearPmUnit`], [`FirmwareStore`] and [`MemoryPort`]. The firmware store shares the
 /// requester `system` with Persistence.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Back<const U: usize = UNITS> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -21,26 +23,36 @@ pub struct Back<const U: usize = UNITS> {
     pub reset: Signal<In, Bit>,
 
     /// A command is issued to the unit; to one unit at a time.
+    #[default(each())]
     pub issue_valid: [Signal<In, Bit>; U],
     /// A context of the unit is free.
+    #[default(each())]
     pub issue_ready: [Signal<Out, Bit>; U],
     /// The command, for whichever unit it is issued to.
     pub work: Signal<In, Work>,
     /// A command of the unit is done. Stays until it is taken.
+    #[default(each())]
     pub done_valid: [Signal<Out, Bit>; U],
     /// That is noted.
+    #[default(each())]
     pub done_ready: [Signal<In, Bit>; U],
     /// Its request slot.
+    #[default(each())]
     pub done_slot: [Signal<Out, Bits<5>>; U],
     /// Its status.
+    #[default(each())]
     pub done_status: [Signal<Out, Bits<8>>; U],
     /// A command of the unit waited, and everything before is durable. Stays until it is taken.
+    #[default(each())]
     pub progress_valid: [Signal<Out, Bit>; U],
     /// That is noted: the command goes on.
+    #[default(each())]
     pub progress_ready: [Signal<In, Bit>; U],
     /// Its request slot.
+    #[default(each())]
     pub progress_slot: [Signal<Out, Bits<5>>; U],
     /// Where a replay resumes.
+    #[default(each())]
     pub progress_pc: [Signal<Out, Bits<8>>; U],
 
     /// The units request no new burst.
@@ -69,8 +81,10 @@ pub struct Back<const U: usize = UNITS> {
     /// Its slot.
     pub firmware_slot_in_force: Signal<Out, Bits<8>>,
     /// Opcodes to look up.
+    #[default(each())]
     pub descriptor_index: [Signal<In, Bits<5>>; 2],
     /// Their descriptors, one cycle later; 0 while no image is in force.
+    #[default(each())]
     pub descriptor: [Signal<Out, Bits<32>>; 2],
 
     /// Memory for the host queue.
@@ -87,6 +101,7 @@ pub struct Back<const U: usize = UNITS> {
     /// Pulse: the memory port changed its direction.
     pub ev_direction: Signal<Out, Bit>,
 
+    #[default(units())]
     unit: [NearPmUnit; U],
     port: MemoryPort,
     store: FirmwareStore,
@@ -94,50 +109,13 @@ pub struct Back<const U: usize = UNITS> {
     all_quiet: Signal<Local, Bit>,
 }
 
-impl<const U: usize> Default for Back<U> {
-    fn default() -> Self {
-        const { assert!(U >= 1 && U <= UNITS, "the memory port has requesters for four units") };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            issue_valid: std::array::from_fn(|_| Default::default()),
-            issue_ready: std::array::from_fn(|_| Default::default()),
-            work: Default::default(),
-            done_valid: std::array::from_fn(|_| Default::default()),
-            done_ready: std::array::from_fn(|_| Default::default()),
-            done_slot: std::array::from_fn(|_| Default::default()),
-            done_status: std::array::from_fn(|_| Default::default()),
-            progress_valid: std::array::from_fn(|_| Default::default()),
-            progress_ready: std::array::from_fn(|_| Default::default()),
-            progress_slot: std::array::from_fn(|_| Default::default()),
-            progress_pc: std::array::from_fn(|_| Default::default()),
-            quiesce: Default::default(),
-            quiet: Default::default(),
-            firmware_load: Default::default(),
-            firmware_slot: Default::default(),
-            firmware_boot: Default::default(),
-            firmware_expect: Default::default(),
-            firmware_busy: Default::default(),
-            firmware_done: Default::default(),
-            firmware_status: Default::default(),
-            firmware_ok: Default::default(),
-            firmware_crc: Default::default(),
-            firmware_slot_in_force: Default::default(),
-            descriptor_index: std::array::from_fn(|_| Default::default()),
-            descriptor: std::array::from_fn(|_| Default::default()),
-            host: Default::default(),
-            system: Default::default(),
-            m: Default::default(),
-            ev_read_line: Default::default(),
-            ev_write_line: Default::default(),
-            ev_direction: Default::default(),
-            unit: std::array::from_fn(|_| Default::default()),
-            port: Default::default(),
-            store: Default::default(),
-            mux: Default::default(),
-            all_quiet: Default::default(),
-        }
-    }
+fn each<T: Default, const U: usize>() -> [T; U] {
+    std::array::from_fn(|_| T::default())
+}
+
+fn units<const U: usize>() -> [NearPmUnit; U] {
+    const { assert!(U >= 1 && U <= UNITS, "the memory port has requesters for four units") };
+    each()
 }
 
 impl<const U: usize> Logic for Back<U> {
@@ -209,39 +187,3 @@ impl<const U: usize> Logic for Back<U> {
         self.ev_direction.next = self.port.ev_direction.val();
     }
 }
-
-crate::dut_ports!([const U: usize] Back<U> {
-    clock,
-    reset,
-    issue_valid,
-    issue_ready,
-    work,
-    done_valid,
-    done_ready,
-    done_slot,
-    done_status,
-    progress_valid,
-    progress_ready,
-    progress_slot,
-    progress_pc,
-    quiesce,
-    quiet,
-    firmware_load,
-    firmware_slot,
-    firmware_boot,
-    firmware_expect,
-    firmware_busy,
-    firmware_done,
-    firmware_status,
-    firmware_ok,
-    firmware_crc,
-    firmware_slot_in_force,
-    descriptor_index,
-    descriptor,
-    host,
-    system,
-    m,
-    ev_read_line,
-    ev_write_line,
-    ev_direction,
-});

@@ -1,6 +1,7 @@
 //! Cuts a run of lines into bursts.
 
 use crate::cells::clocked;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Longest burst of a unit, in lines. Bursts end at multiples of it, so none crosses 4 KiB.
@@ -10,7 +11,7 @@ pub const BURST_LINES: u64 = 16;
 ///
 /// A burst ends where the run does or at a multiple of [`BURST_LINES`] lines, whichever comes first. Each burst is cut while the one
 /// before it is taken, so that the outputs are registers and a run is ready in the cycle after its `load`.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct Burst {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -86,5 +87,3 @@ impl Logic for Burst {
         clocked("burst", &["load", "from", "count", "step"], &["line", "lines", "beats", "last"])
     }
 }
-
-crate::dut_ports!(Burst { clock, load, from, count, step, line, lines, beats, last });

@@ -5,8 +5,10 @@
 use super::page_table::{MergeBytes, PageTable};
 use crate::bundles::AxiSlave;
 use crate::cells::{AsyncRam, Concat, Crc32cBlock};
+use crate::dut::Ports;
 use nearpm_interface::seal::RESIDUE;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Where the port is with the write in hand.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -39,7 +41,7 @@ enum Desk {
 /// hand here or in HostPort, and answers its status line. Nobody waits for a write that lacks its data. Where writes
 /// here and others wait for each other, they take turns, and who came first goes first. A burst is refused with SLVERR: all its beats are taken and no
 /// slot sees them, or answered with zeros. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct CommandPort {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -151,116 +153,32 @@ pub struct CommandPort {
     read_line: DFF<Bits<512>>,
     forget: DFF<Bit>,
     forgets: Signal<Local, Bit>,
+    #[default(Constant::new(Bits::<64>::mask()))]
     all: Constant<Bits<64>>,
+    #[default(Constant::new(0.into()))]
     none: Constant<Bits<64>>,
+    #[default(Constant::new(u64::from(RESIDUE).into()))]
     residue: Constant<Bits<32>>,
+    #[default(Constant::new(1.into()))]
     one2: Constant<Bits<2>>,
+    #[default(Constant::new(3.into()))]
     last_wait: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero2: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero6: Constant<Bits<6>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new(2.into()))]
     slave_error: Constant<Bits<2>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     no_line: Constant<Bits<512>>,
+    #[default(Constant::new(1.into()))]
     one6: Constant<Bits<6>>,
+    #[default(Constant::new(63.into()))]
     last6: Constant<Bits<6>>,
-}
-
-impl Default for CommandPort {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            stop: Default::default(),
-            clear: Default::default(),
-            cmd_valid: Default::default(),
-            cmd_ready: Default::default(),
-            cmd_data: Default::default(),
-            cmd_page: Default::default(),
-            cmd_done: Default::default(),
-            busy: Default::default(),
-            host_asks: Default::default(),
-            host_takes: Default::default(),
-            host_writes_pending: Default::default(),
-            order: Default::default(),
-            latched: Default::default(),
-            parked: Default::default(),
-            stores_lost: Default::default(),
-            ev_dropped: Default::default(),
-            accepted_valid: Default::default(),
-            accepted_page: Default::default(),
-            retired_valid: Default::default(),
-            retired_page: Default::default(),
-            refused_valid: Default::default(),
-            refused_page: Default::default(),
-            refused_tag: Default::default(),
-            refused_status: Default::default(),
-            failed_valid: Default::default(),
-            failed_page: Default::default(),
-            failed_tag: Default::default(),
-            failed_status: Default::default(),
-            step: Default::default(),
-            address: Default::default(),
-            data: Default::default(),
-            strobes: Default::default(),
-            whole: Default::default(),
-            id: Default::default(),
-            timer: Default::default(),
-            has_address: Default::default(),
-            burst: Default::default(),
-            is_burst: Default::default(),
-            reads_burst: Default::default(),
-            awaits_data: Default::default(),
-            may_take: Default::default(),
-            desk: Default::default(),
-            desk_data: Default::default(),
-            desk_page: Default::default(),
-            desk_id: Default::default(),
-            desk_frees: Default::default(),
-            hands_over: Default::default(),
-            working: Default::default(),
-            others: Default::default(),
-            turn: Default::default(),
-            may_start: Default::default(),
-            starts: Default::default(),
-            sweep: Default::default(),
-            slot: Default::default(),
-            bytes: Default::default(),
-            masks: Default::default(),
-            old_mask: Default::default(),
-            old_bytes: Default::default(),
-            mask: Default::default(),
-            mask_now: Default::default(),
-            merged: Default::default(),
-            in_page: Default::default(),
-            full: Default::default(),
-            good: Default::default(),
-            crc: Default::default(),
-            counts: Default::default(),
-            takes_read: Default::default(),
-            reading: Default::default(),
-            read_left: Default::default(),
-            read_refused: Default::default(),
-            read_id: Default::default(),
-            read_line: Default::default(),
-            forget: Default::default(),
-            forgets: Default::default(),
-            all: Constant::new(Bits::<64>::mask()),
-            none: Constant::new(0.into()),
-            residue: Constant::new(u64::from(RESIDUE).into()),
-            one2: Constant::new(1.into()),
-            last_wait: Constant::new(3.into()),
-            zero2: Constant::new(0.into()),
-            zero6: Constant::new(0.into()),
-            one8: Constant::new(1.into()),
-            slave_error: Constant::new(2.into()),
-            incrementing: Constant::new(1.into()),
-            no_line: Constant::new(0.into()),
-            one6: Constant::new(1.into()),
-            last6: Constant::new(63.into()),
-        }
-    }
 }
 
 impl Logic for CommandPort {
@@ -563,37 +481,3 @@ impl Logic for CommandPort {
         }
     }
 }
-
-crate::dut_ports!(CommandPort {
-    clock,
-    reset,
-    s,
-    stop,
-    clear,
-    cmd_valid,
-    cmd_ready,
-    cmd_data,
-    cmd_page,
-    cmd_done,
-    busy,
-    host_asks,
-    host_takes,
-    host_writes_pending,
-    order,
-    latched,
-    parked,
-    stores_lost,
-    ev_dropped,
-    accepted_valid,
-    accepted_page,
-    retired_valid,
-    retired_page,
-    refused_valid,
-    refused_page,
-    refused_tag,
-    refused_status,
-    failed_valid,
-    failed_page,
-    failed_tag,
-    failed_status,
-});

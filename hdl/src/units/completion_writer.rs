@@ -2,13 +2,15 @@
 
 use crate::bundles::AxiWriteMaster;
 use crate::cells::{Concat, Fifo, Widen};
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use nearpm_interface::completion::Completion;
 use nearpm_interface::geometry::{COMMAND_PAGES, LINE};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What a completion record says.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Record {
     /// Tag of the command.
     pub tag: Bits<32>,
@@ -19,8 +21,6 @@ pub struct Record {
     /// Order number; 0 for a command that was refused before it was numbered.
     pub order: Bits<64>,
 }
-
-crate::port_record!(Record { tag, status, page, order });
 
 /// A line that repeats one `Completion` in each of its quarters, combinationally.
 #[derive(LogicBlock, Default)]
@@ -84,7 +84,7 @@ enum Phase {
 /// of which 16 are strobed. Records of a page without a ring vanish. Bound: one record in three cycles; with
 /// `quiesce` high a record never waits, and is dropped where the queue is full, so that a save does not hang
 /// on the host.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct CompletionWriter {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -136,68 +136,24 @@ pub struct CompletionWriter {
     place: Signal<Local, Bits<64>>,
     aligned: Concat<58, 6, 64>,
     quarter: Concat<2, 4, 6>,
+    #[default(Constant::new(((1u64 << Completion::SIZE) - 1).into()))]
     record_strobes: Constant<Bits<64>>,
+    #[default(Constant::new(Bits::<12>::mask()))]
     ones: Constant<Bits<12>>,
+    #[default(Constant::new(1.into()))]
     one12: Constant<Bits<12>>,
+    #[default(Constant::new(1.into()))]
     one16: Constant<Bits<16>>,
+    #[default(Constant::new(0.into()))]
     zero12: Constant<Bits<12>>,
+    #[default(Constant::new(0.into()))]
     zero4: Constant<Bits<4>>,
+    #[default(Constant::new(0.into()))]
     zero6: Constant<Bits<6>>,
+    #[default(Constant::new(u64::from(LINE.trailing_zeros()).into()))]
     line_size: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
-}
-
-impl Default for CompletionWriter {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            clear: Default::default(),
-            quiesce: Default::default(),
-            record_valid: Default::default(),
-            record_ready: Default::default(),
-            record: Default::default(),
-            ring_base: Default::default(),
-            ring_size: Default::default(),
-            ring_start: Default::default(),
-            axi: Default::default(),
-            ev_lost: Default::default(),
-            queue: Default::default(),
-            phase: Default::default(),
-            record_now: Default::default(),
-            enabled: Default::default(),
-            index: Default::default(),
-            lap: Default::default(),
-            base_now: Default::default(),
-            size_now: Default::default(),
-            index_now: Default::default(),
-            lap_now: Default::default(),
-            enabled_now: Default::default(),
-            address: Default::default(),
-            data: Default::default(),
-            strobes: Default::default(),
-            address_done: Default::default(),
-            data_done: Default::default(),
-            page_now: Default::default(),
-            last: Default::default(),
-            wrap: Default::default(),
-            line: Default::default(),
-            scaled: Default::default(),
-            offset: Default::default(),
-            place: Default::default(),
-            aligned: Default::default(),
-            quarter: Default::default(),
-            record_strobes: Constant::new(((1u64 << Completion::SIZE) - 1).into()),
-            ones: Constant::new(Bits::<12>::mask()),
-            one12: Constant::new(1.into()),
-            one16: Constant::new(1.into()),
-            zero12: Constant::new(0.into()),
-            zero4: Constant::new(0.into()),
-            zero6: Constant::new(0.into()),
-            line_size: Constant::new(u64::from(LINE.trailing_zeros()).into()),
-            incrementing: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for CompletionWriter {
@@ -333,18 +289,3 @@ impl Logic for CompletionWriter {
         }
     }
 }
-
-crate::dut_ports!(CompletionWriter {
-    clock,
-    reset,
-    clear,
-    quiesce,
-    record_valid,
-    record_ready,
-    record,
-    ring_base,
-    ring_size,
-    ring_start,
-    axi,
-    ev_lost,
-});

@@ -1,8 +1,10 @@
 //! One of the commands that a unit overlaps.
 
 use crate::cells::Register;
+use crate::dut::Ports;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What is known of the command.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
@@ -25,7 +27,7 @@ struct State {
 /// Guarantees: `want_progress` and `want_done` rise only when every operation that the command has begun is answered
 /// by the memory. After a memory error the command executes nothing behind a `Wait`, and its status is MemoryError.
 /// Bound: at most 15 operations that are not written out.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Context {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -90,48 +92,10 @@ pub struct Context {
     state: Register<State>,
     drained: Signal<Local, Bit>,
     operations: Signal<Local, Bits<4>>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<4>>,
+    #[default(Constant::new((Status::MemoryError as u64).into()))]
     memory_error_status: Constant<Bits<8>>,
-}
-
-impl Default for Context {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            accept: Default::default(),
-            accept_slot: Default::default(),
-            accept_pc: Default::default(),
-            accept_empty: Default::default(),
-            fetched: Default::default(),
-            operate: Default::default(),
-            copy: Default::default(),
-            end_program: Default::default(),
-            end_status: Default::default(),
-            wait_durable: Default::default(),
-            next_pc: Default::default(),
-            retire: Default::default(),
-            answered: Default::default(),
-            memory_error: Default::default(),
-            busy: Default::default(),
-            ready: Default::default(),
-            pc: Default::default(),
-            slot: Default::default(),
-            status: Default::default(),
-            failed: Default::default(),
-            copied: Default::default(),
-            empty: Default::default(),
-            want_progress: Default::default(),
-            progress_taken: Default::default(),
-            want_done: Default::default(),
-            done_taken: Default::default(),
-            state: Default::default(),
-            drained: Default::default(),
-            operations: Default::default(),
-            one: Constant::new(1.into()),
-            memory_error_status: Constant::new((Status::MemoryError as u64).into()),
-        }
-    }
 }
 
 impl Logic for Context {
@@ -205,34 +169,3 @@ impl Logic for Context {
         }
     }
 }
-
-crate::dut_ports!(Context {
-    clock,
-    reset,
-    accept,
-    accept_slot,
-    accept_pc,
-    accept_empty,
-    fetched,
-    operate,
-    copy,
-    end_program,
-    end_status,
-    wait_durable,
-    next_pc,
-    retire,
-    answered,
-    memory_error,
-    busy,
-    ready,
-    pc,
-    slot,
-    status,
-    failed,
-    copied,
-    empty,
-    want_progress,
-    progress_taken,
-    want_done,
-    done_taken,
-});

@@ -3,9 +3,11 @@
 use super::request_slots::Ticket;
 use crate::bundles::{MapEntry, Work};
 use crate::cells::{Concat, Widen};
+use crate::dut::Ports;
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Where the decoder is with its command: one cycle each, but for the ends.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -25,7 +27,7 @@ enum Step {
 /// Guarantees: what is offered is well formed: each range lies in its pool, and in the log ring where the descriptor says so,
 /// and what it writes touches no line of its other ranges. What is refused has had no effect. The first check that
 /// fails, in the order of `docs/hardware.md`, gives the status. Bound: seven cycles from a command to its offer. One command at a time.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Decoder {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -244,231 +246,71 @@ pub struct Decoder {
     askew: Signal<Local, Bit>,
     lapped: Signal<Local, Bit>,
 
+    #[default(Constant::new(Work::default()))]
     no_work: Constant<Work>,
+    #[default(Constant::new(Ticket::default()))]
     no_ticket: Constant<Ticket>,
+    #[default(Constant::new(MapEntry::default()))]
     no_entry: Constant<MapEntry>,
+    #[default(Constant::new(1.into()))]
     in_use: Constant<Bits<3>>,
+    #[default(Constant::new(0.into()))]
     zero6: Constant<Bits<6>>,
+    #[default(Constant::new(0.into()))]
     zero8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     zero_word: Constant<Bits<32>>,
+    #[default(Constant::new(1.into()))]
     one_bit: Constant<Bits<32>>,
+    #[default(Constant::new(1.into()))]
     one_wide: Constant<Bits<41>>,
+    #[default(Constant::new(1.into()))]
     one_line: Constant<Bits<20>>,
+    #[default(Constant::new(63.into()))]
     line_less_one: Constant<Bits<20>>,
+    #[default(Constant::new(8.into()))]
     word_bytes: Constant<Bits<20>>,
+    #[default(Constant::new(POOLS_BASE.into()))]
     pools_base: Constant<Bits<40>>,
+    #[default(Constant::new(1.into()))]
     use_bytes: Constant<Bits<2>>,
+    #[default(Constant::new(2.into()))]
     use_entry: Constant<Bits<2>>,
+    #[default(Constant::new(3.into()))]
     use_word: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     no_use: Constant<Bits<2>>,
+    #[default(code(Status::BadOpcode))]
     bad_opcode: Constant<Bits<8>>,
+    #[default(code(Status::BadLength))]
     bad_length: Constant<Bits<8>>,
+    #[default(code(Status::OutOfRange))]
     out_of_range: Constant<Bits<8>>,
+    #[default(code(Status::Unmapped))]
     unmapped: Constant<Bits<8>>,
+    #[default(code(Status::Misaligned))]
     misaligned: Constant<Bits<8>>,
+    #[default(code(Status::Overlap))]
     overlapping: Constant<Bits<8>>,
+    #[default(code(Status::NotPrivileged))]
     not_privileged: Constant<Bits<8>>,
+    #[default(code(Status::MapFull))]
     map_full: Constant<Bits<8>>,
+    #[default(code(Status::MapExists))]
     map_exists: Constant<Bits<8>>,
+    #[default(code(Status::StaleTransaction))]
     stale: Constant<Bits<8>>,
+    #[default(code(Status::Latched))]
     is_latched: Constant<Bits<8>>,
+    #[default(code(Status::BadParticipants))]
     bad_participants: Constant<Bits<8>>,
+    #[default(code(Status::ParkedFull))]
     parked_full: Constant<Bits<8>>,
 }
 
-impl Default for Decoder {
-    fn default() -> Self {
-        let code = |status: Status| Constant::new(u64::from(status.code()).into());
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            device_number: Default::default(),
-            speaks: Default::default(),
-            busy: Default::default(),
-            full: Default::default(),
-            pm_lines: Default::default(),
-            cmd_valid: Default::default(),
-            cmd_ready: Default::default(),
-            cmd_data: Default::default(),
-            cmd_page: Default::default(),
-            cmd_done: Default::default(),
-            inject_valid: Default::default(),
-            inject_taken: Default::default(),
-            inject_ready: Default::default(),
-            inject_data: Default::default(),
-            inject_page: Default::default(),
-            inject_resume: Default::default(),
-            inject_released: Default::default(),
-            inject_parks: Default::default(),
-            inject_accepted: Default::default(),
-            idle: Default::default(),
-            descriptor_index: Default::default(),
-            descriptor: Default::default(),
-            lookup_pool: Default::default(),
-            lookup_thread: Default::default(),
-            found: Default::default(),
-            found_index: Default::default(),
-            entry: Default::default(),
-            any_free: Default::default(),
-            free_index: Default::default(),
-            slots_lost: Default::default(),
-            item_valid: Default::default(),
-            item_ready: Default::default(),
-            item_raw: Default::default(),
-            item_work: Default::default(),
-            item_ticket: Default::default(),
-            item_resume: Default::default(),
-            item_ranges: Default::default(),
-            item_first: Default::default(),
-            item_last: Default::default(),
-            item_ordered: Default::default(),
-            item_again: Default::default(),
-            item_accepted: Default::default(),
-            item_unmaps: Default::default(),
-            item_maps: Default::default(),
-            item_entry: Default::default(),
-            refused_valid: Default::default(),
-            refused_page: Default::default(),
-            refused_tag: Default::default(),
-            refused_status: Default::default(),
-            refused_ready: Default::default(),
-            step: Default::default(),
-            raw: Default::default(),
-            page: Default::default(),
-            resume: Default::default(),
-            injected: Default::default(),
-            released: Default::default(),
-            exempt: Default::default(),
-            parks: Default::default(),
-            accepted: Default::default(),
-            desc: Default::default(),
-            status: Default::default(),
-            refuse: Default::default(),
-            finished: Default::default(),
-            length_bad: Default::default(),
-            uses_length: Default::default(),
-            logged_offset: Default::default(),
-            wide_offset: Default::default(),
-            wide_length: Default::default(),
-            spanned: Default::default(),
-            wide_lines: Default::default(),
-            entry_bytes: Default::default(),
-            low_s: Default::default(),
-            use_s: Default::default(),
-            wide_s: Default::default(),
-            size_s: Default::default(),
-            wide_size_s: Default::default(),
-            end_s: Default::default(),
-            final_s: Default::default(),
-            last_s: Default::default(),
-            first_s: Default::default(),
-            far_s: Default::default(),
-            beyond_s: Default::default(),
-            before_ring_s: Default::default(),
-            behind_ring_s: Default::default(),
-            askew_s: Default::default(),
-            head_s: Default::default(),
-            tail_s: Default::default(),
-            address_s: Default::default(),
-            low_d: Default::default(),
-            use_d: Default::default(),
-            wide_d: Default::default(),
-            size_d: Default::default(),
-            wide_size_d: Default::default(),
-            end_d: Default::default(),
-            final_d: Default::default(),
-            last_d: Default::default(),
-            first_d: Default::default(),
-            far_d: Default::default(),
-            beyond_d: Default::default(),
-            before_ring_d: Default::default(),
-            behind_ring_d: Default::default(),
-            askew_d: Default::default(),
-            head_d: Default::default(),
-            tail_d: Default::default(),
-            address_d: Default::default(),
-            low_a: Default::default(),
-            use_a: Default::default(),
-            wide_a: Default::default(),
-            size_a: Default::default(),
-            wide_size_a: Default::default(),
-            end_a: Default::default(),
-            final_a: Default::default(),
-            last_a: Default::default(),
-            first_a: Default::default(),
-            far_a: Default::default(),
-            beyond_a: Default::default(),
-            before_ring_a: Default::default(),
-            behind_ring_a: Default::default(),
-            askew_a: Default::default(),
-            head_a: Default::default(),
-            tail_a: Default::default(),
-            address_a: Default::default(),
-            wide_bytes: Default::default(),
-            wide_ring: Default::default(),
-            wide_ring_bytes: Default::default(),
-            ring_end: Default::default(),
-            map_end: Default::default(),
-            map_ring_end: Default::default(),
-            wide_map_length: Default::default(),
-            long_map_length: Default::default(),
-            wide_pm: Default::default(),
-            wider_pm: Default::default(),
-            map_askew: Default::default(),
-            map_far: Default::default(),
-            map_beyond: Default::default(),
-            map_low: Default::default(),
-            map_ring_beyond: Default::default(),
-            incongruent: Default::default(),
-            old_txid: Default::default(),
-            known_txid: Default::default(),
-            base: Default::default(),
-            base_line: Default::default(),
-            map_flags: Default::default(),
-            strangers: Default::default(),
-            own_bit: Default::default(),
-            others: Default::default(),
-            devices: Default::default(),
-            strange_devices: Default::default(),
-            busy_now: Default::default(),
-            sd_lap: Default::default(),
-            sa_lap: Default::default(),
-            da_lap: Default::default(),
-            outside: Default::default(),
-            askew: Default::default(),
-            lapped: Default::default(),
-            no_work: Constant::new(Work::default()),
-            no_ticket: Constant::new(Ticket::default()),
-            no_entry: Constant::new(MapEntry::default()),
-            in_use: Constant::new(1.into()),
-            zero6: Constant::new(0.into()),
-            zero8: Constant::new(0.into()),
-            zero_word: Constant::new(0.into()),
-            one_bit: Constant::new(1.into()),
-            one_wide: Constant::new(1.into()),
-            one_line: Constant::new(1.into()),
-            line_less_one: Constant::new(63.into()),
-            word_bytes: Constant::new(8.into()),
-            pools_base: Constant::new(POOLS_BASE.into()),
-            use_bytes: Constant::new(1.into()),
-            use_entry: Constant::new(2.into()),
-            use_word: Constant::new(3.into()),
-            no_use: Constant::new(0.into()),
-            bad_opcode: code(Status::BadOpcode),
-            bad_length: code(Status::BadLength),
-            out_of_range: code(Status::OutOfRange),
-            unmapped: code(Status::Unmapped),
-            misaligned: code(Status::Misaligned),
-            overlapping: code(Status::Overlap),
-            not_privileged: code(Status::NotPrivileged),
-            map_full: code(Status::MapFull),
-            map_exists: code(Status::MapExists),
-            stale: code(Status::StaleTransaction),
-            is_latched: code(Status::Latched),
-            bad_participants: code(Status::BadParticipants),
-            parked_full: code(Status::ParkedFull),
-        }
-    }
+/// A status that a command is answered with.
+fn code(status: Status) -> Constant<Bits<8>> {
+    Constant::new(u64::from(status.code()).into())
 }
 
 impl Logic for Decoder {
@@ -947,58 +789,3 @@ impl Logic for Decoder {
         self.item_entry.next.reached = self.raw.q.val().get_bits::<64>(320);
     }
 }
-
-crate::dut_ports!(Decoder {
-    clock,
-    reset,
-    device_number,
-    speaks,
-    busy,
-    full,
-    pm_lines,
-    cmd_valid,
-    cmd_ready,
-    cmd_data,
-    cmd_page,
-    cmd_done,
-    inject_valid,
-    inject_taken,
-    inject_ready,
-    inject_data,
-    inject_page,
-    inject_resume,
-    inject_released,
-    inject_parks,
-    inject_accepted,
-    idle,
-    descriptor_index,
-    descriptor,
-    lookup_pool,
-    lookup_thread,
-    found,
-    found_index,
-    entry,
-    any_free,
-    free_index,
-    slots_lost,
-    item_valid,
-    item_ready,
-    item_raw,
-    item_work,
-    item_ticket,
-    item_resume,
-    item_ranges,
-    item_first,
-    item_last,
-    item_ordered,
-    item_again,
-    item_accepted,
-    item_unmaps,
-    item_maps,
-    item_entry,
-    refused_valid,
-    refused_page,
-    refused_tag,
-    refused_status,
-    refused_ready,
-});

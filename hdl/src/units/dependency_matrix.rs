@@ -1,8 +1,10 @@
 //! For each live item the items that it has to wait for.
 
 use crate::cells::{low_bits, widened};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// A row of bits for each item, 96 of 96 in the full card: row = item that waits, column = item that it waits for. Request slots first, host
 /// lines from the number of slots on.
@@ -12,7 +14,7 @@ use rust_hdl::prelude::*;
 /// column is cleared in the rows of commands and stays in those of host lines until it is let go; a host line that waits for one, or
 /// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later. A command
 /// that waits for a kept line is blocked: it would wait as long.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DependencyMatrix {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -60,7 +62,9 @@ pub struct DependencyMatrix {
     pub held_command: Signal<Out, Bit>,
     /// Pulse, two cycles later: a row was completed with at least one bit, by a host access.
     pub held_host: Signal<Out, Bit>,
+    #[default(Sizes::FULL)]
     _sizes: Sizes,
+    #[default(vec![0; Sizes::FULL.slots + Sizes::FULL.lines])]
     _rows: Vec<u128>,
     _complete: u128,
     _ready: u128,
@@ -72,49 +76,10 @@ pub struct DependencyMatrix {
     _set: Option<(bool, bool, bool)>,
 }
 
-impl Default for DependencyMatrix {
-    fn default() -> Self {
-        Self::new(&Sizes::FULL)
-    }
-}
-
 impl DependencyMatrix {
     /// With as many rows as slots and lines.
     pub fn new(sizes: &Sizes) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            enter_valid: Default::default(),
-            enter_row: Default::default(),
-            set_valid: Default::default(),
-            set_row: Default::default(),
-            set_bits: Default::default(),
-            set_end: Default::default(),
-            retire_slot_valid: Default::default(),
-            retire_slot: Default::default(),
-            retire_failed: Default::default(),
-            let_go: Default::default(),
-            retire_write_valid: Default::default(),
-            retire_write: Default::default(),
-            retire_read_valid: Default::default(),
-            retire_read: Default::default(),
-            kept_lines: Default::default(),
-            ready_slots: Default::default(),
-            ready_lines: Default::default(),
-            held_lines: Default::default(),
-            blocked_slots: Default::default(),
-            held_command: Default::default(),
-            held_host: Default::default(),
-            _sizes: *sizes,
-            _rows: vec![0; sizes.slots + sizes.lines],
-            _complete: 0,
-            _ready: 0,
-            _failed: 0,
-            _held: 0,
-            _blocked: 0,
-            _any: false,
-            _set: None,
-        }
+        Self { _sizes: *sizes, _rows: vec![0; sizes.slots + sizes.lines], ..Self::default() }
     }
 
     /// Columns that are cleared in this cycle: (for commands, for host accesses).
@@ -296,29 +261,3 @@ impl Logic for DependencyMatrix {
         )
     }
 }
-
-crate::dut_ports!(DependencyMatrix {
-    clock,
-    reset,
-    enter_valid,
-    enter_row,
-    set_valid,
-    set_row,
-    set_bits,
-    set_end,
-    retire_slot_valid,
-    retire_slot,
-    retire_failed,
-    let_go,
-    kept_lines,
-    retire_write_valid,
-    retire_write,
-    retire_read_valid,
-    retire_read,
-    ready_slots,
-    ready_lines,
-    held_lines,
-    blocked_slots,
-    held_command,
-    held_host,
-});

@@ -2,10 +2,12 @@
 
 use super::request_slots::Ticket;
 use crate::cells::{Gather, PriorityPick, Register, RoundRobin};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::UNITS;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
 ///
@@ -14,7 +16,7 @@ use rust_hdl::prelude::*;
 /// of being issued. So does a blocked one, which would wait for an unmap: it latches its own entry. A log that fails
 /// latches its entry; it, a log that retires as Latched, and what was blocked keep their slots until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
 /// where a unit has room, one every three cycles; a command retires two cycles after it is done, one every three cycles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Dispatcher {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -129,8 +131,11 @@ pub struct Dispatcher {
     /// It can be recorded.
     pub record_ready: Signal<In, Bit>,
 
+    #[default(Register::new(0.into()))]
     alive: Register<Bits<32>>,
+    #[default(Register::new(0.into()))]
     issued: Register<Bits<32>>,
+    #[default(Register::new(0.into()))]
     failed: Register<Bits<32>>,
     enter_mask: Signal<Local, Bits<32>>,
     pick_mask: Signal<Local, Bits<32>>,
@@ -178,122 +183,16 @@ pub struct Dispatcher {
     is_closing: Signal<Local, Bits<16>>,
     steps: RoundRobin<4, 2>,
     step_asks: Gather<4>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<32>>,
+    #[default(Constant::new(0.into()))]
     none: Constant<Bits<32>>,
+    #[default(Constant::new(Bits::<32>::mask()))]
     all_slots: Constant<Bits<32>>,
+    #[default(Constant::new(u64::from(Status::Latched.code()).into()))]
     latched_status: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(Status::Ok.code()).into()))]
     success: Constant<Bits<8>>,
-}
-
-impl Default for Dispatcher {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            quiesce: Default::default(),
-            redo: Default::default(),
-            quiet: Default::default(),
-            empty: Default::default(),
-            slots_lost: Default::default(),
-            live: Default::default(),
-            slot_any: Default::default(),
-            slot_index: Default::default(),
-            enter_valid: Default::default(),
-            ready: Default::default(),
-            blocked: Default::default(),
-            let_go: Default::default(),
-            issue_slot: Default::default(),
-            issue_ticket: Default::default(),
-            issue_valid: Default::default(),
-            issue_ready: Default::default(),
-            latched: Default::default(),
-            closing: Default::default(),
-            done_valid: Default::default(),
-            done_ready: Default::default(),
-            done_slot: Default::default(),
-            done_status: Default::default(),
-            progress_valid: Default::default(),
-            progress_ready: Default::default(),
-            progress_slot: Default::default(),
-            progress_pc: Default::default(),
-            gate_valid: Default::default(),
-            gate_pc: Default::default(),
-            gate_ready: Default::default(),
-            store_progress: Default::default(),
-            store_slot: Default::default(),
-            retire_slot: Default::default(),
-            retire_ticket: Default::default(),
-            retire_valid: Default::default(),
-            retire_failed: Default::default(),
-            commit_valid: Default::default(),
-            latch_valid: Default::default(),
-            free_valid: Default::default(),
-            retire_map: Default::default(),
-            retire_txid: Default::default(),
-            retire_status: Default::default(),
-            retire_page: Default::default(),
-            retire_tag: Default::default(),
-            retire_order: Default::default(),
-            retire_ok: Default::default(),
-            retire_bad: Default::default(),
-            retire_refused: Default::default(),
-            park_valid: Default::default(),
-            give_valid: Default::default(),
-            back_valid: Default::default(),
-            record_valid: Default::default(),
-            record_ready: Default::default(),
-            alive: Register::new(0.into()),
-            issued: Register::new(0.into()),
-            failed: Register::new(0.into()),
-            enter_mask: Default::default(),
-            pick_mask: Default::default(),
-            retire_mask: Default::default(),
-            free: Default::default(),
-            spare: Default::default(),
-            spare_index: Default::default(),
-            spare_mask: Default::default(),
-            pick: Default::default(),
-            picked: Default::default(),
-            picked_slot: Default::default(),
-            picked_blocked: Default::default(),
-            goes: Default::default(),
-            halts: Default::default(),
-            parks: Default::default(),
-            leaves: Default::default(),
-            stops: Default::default(),
-            units: Default::default(),
-            unit_ready: Default::default(),
-            done: Default::default(),
-            done_asks: Default::default(),
-            retiring: Default::default(),
-            slot: Default::default(),
-            status: Default::default(),
-            known: Default::default(),
-            refuses: Default::default(),
-            parking: Default::default(),
-            ticket: Default::default(),
-            ticket_now: Default::default(),
-            fires: Default::default(),
-            wants: Default::default(),
-            good: Default::default(),
-            began: Default::default(),
-            stays: Default::default(),
-            issue_map: Default::default(),
-            issue_unmaps: Default::default(),
-            refused_by_latch: Default::default(),
-            issue_parks: Default::default(),
-            map: Default::default(),
-            is_latched: Default::default(),
-            is_closing: Default::default(),
-            steps: Default::default(),
-            step_asks: Default::default(),
-            one: Constant::new(1.into()),
-            none: Constant::new(0.into()),
-            all_slots: Constant::new(Bits::<32>::mask()),
-            latched_status: Constant::new(u64::from(Status::Latched.code()).into()),
-            success: Constant::new(u64::from(Status::Ok.code()).into()),
-        }
-    }
 }
 
 impl Dispatcher {
@@ -520,60 +419,3 @@ impl Logic for Dispatcher {
         }
     }
 }
-
-crate::dut_ports!(Dispatcher {
-    clock,
-    reset,
-    quiesce,
-    redo,
-    quiet,
-    empty,
-    slots_lost,
-    live,
-    slot_any,
-    slot_index,
-    enter_valid,
-    ready,
-    blocked,
-    let_go,
-    issue_slot,
-    issue_ticket,
-    issue_valid,
-    issue_ready,
-    latched,
-    closing,
-    done_valid,
-    done_ready,
-    done_slot,
-    done_status,
-    progress_valid,
-    progress_ready,
-    progress_slot,
-    progress_pc,
-    gate_valid,
-    gate_pc,
-    gate_ready,
-    store_progress,
-    store_slot,
-    retire_slot,
-    retire_ticket,
-    retire_valid,
-    retire_failed,
-    commit_valid,
-    latch_valid,
-    free_valid,
-    retire_map,
-    retire_txid,
-    retire_status,
-    retire_page,
-    retire_tag,
-    retire_order,
-    retire_ok,
-    retire_bad,
-    retire_refused,
-    park_valid,
-    give_valid,
-    back_valid,
-    record_valid,
-    record_ready,
-});

@@ -5,6 +5,7 @@ use super::dma_write::DmaWrite;
 use super::instruction::Operation;
 use crate::bundles::MemoryRequester;
 use crate::cells::Fifo;
+use crate::dut::Ports;
 use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
 use rust_hdl::prelude::*;
 
@@ -12,7 +13,7 @@ use rust_hdl::prelude::*;
 ///
 /// Guarantees and bounds are those of [`DmaRead`] and [`DmaWrite`]. Source and destination of a copy have the same offset in
 /// the line, so lines are never shifted.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct DmaEngine {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -136,30 +137,3 @@ impl Logic for DmaEngine {
         self.writer.b_error.next = self.mem.b_error.val();
     }
 }
-
-crate::dut_ports!(DmaEngine {
-    clock,
-    reset,
-    quiesce,
-    quiet,
-    operation_valid,
-    operation_ready,
-    operation,
-    operation_copy,
-    retire,
-    answered,
-    memory_error,
-    failed,
-    store_context,
-    store_value,
-    copy_started,
-    line_valid,
-    line_first,
-    line_last,
-    line,
-    head_ready,
-    head_take,
-    head,
-    head_written,
-    mem,
-});

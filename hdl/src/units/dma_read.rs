@@ -4,8 +4,10 @@ use super::burst::Burst;
 use super::instruction::Operation;
 use super::lanes::{ByteMask, MaskedLine};
 use crate::cells::{Fifo, Register};
+use crate::dut::Ports;
 use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Lines that the engine holds between its halves.
 pub const FIFO_LINES: u64 = 64;
@@ -37,7 +39,7 @@ struct Arrival {
 /// stays until it is taken.
 /// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two
 /// cycles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaRead {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -92,6 +94,7 @@ pub struct DmaRead {
     state: Register<State>,
     arrival: Register<Arrival>,
     /// Lines of the FIFO that no request has claimed.
+    #[default(Register::new(FIFO_LINES.into()))]
     credit: Register<Bits<7>>,
     /// Lines requested that have not arrived.
     outstanding: Register<Bits<7>>,
@@ -107,58 +110,10 @@ pub struct DmaRead {
     next_left: Signal<Local, Bits<13>>,
     next_offset: Signal<Local, Bits<6>>,
     next_end_byte: Signal<Local, Bits<6>>,
+    #[default(Constant::new(1.into()))]
     one7: Constant<Bits<7>>,
+    #[default(Constant::new(1.into()))]
     one13: Constant<Bits<13>>,
-}
-
-impl Default for DmaRead {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            quiesce: Default::default(),
-            quiet: Default::default(),
-            operation_valid: Default::default(),
-            operation_ready: Default::default(),
-            operation: Default::default(),
-            rd_valid: Default::default(),
-            rd_ready: Default::default(),
-            rd_line: Default::default(),
-            rd_beats: Default::default(),
-            rdata_valid: Default::default(),
-            rdata: Default::default(),
-            rdata_error: Default::default(),
-            line_valid: Default::default(),
-            line_first: Default::default(),
-            line_last: Default::default(),
-            line: Default::default(),
-            freed: Default::default(),
-            memory_error: Default::default(),
-            queue: Default::default(),
-            arrivals: Default::default(),
-            burst: Default::default(),
-            mask: Default::default(),
-            mask_now: Default::default(),
-            masked: Default::default(),
-            state: Default::default(),
-            arrival: Default::default(),
-            outstanding: Default::default(),
-            front: Default::default(),
-            arriving: Default::default(),
-            load: Default::default(),
-            form: Default::default(),
-            arrival_load: Default::default(),
-            arrival_left: Default::default(),
-            arrival_last: Default::default(),
-            next_first: Default::default(),
-            next_left: Default::default(),
-            next_offset: Default::default(),
-            next_end_byte: Default::default(),
-            credit: Register::new(FIFO_LINES.into()),
-            one7: Constant::new(1.into()),
-            one13: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for DmaRead {
@@ -280,26 +235,3 @@ impl Logic for DmaRead {
         self.quiet.next = !self.outstanding.q.val().any();
     }
 }
-
-crate::dut_ports!(DmaRead {
-    clock,
-    reset,
-    quiesce,
-    quiet,
-    operation_valid,
-    operation_ready,
-    operation,
-    rd_valid,
-    rd_ready,
-    rd_line,
-    rd_beats,
-    rdata_valid,
-    rdata,
-    rdata_error,
-    line_valid,
-    line_first,
-    line_last,
-    line,
-    freed,
-    memory_error,
-});

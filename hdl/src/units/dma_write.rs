@@ -5,8 +5,10 @@ use super::instruction::Operation;
 use super::lanes::ByteMask;
 use super::load_store_unit::LoadStoreUnit;
 use crate::cells::{Fifo, Register};
+use crate::dut::Ports;
 use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The operation that is cut into bursts.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
@@ -38,7 +40,7 @@ struct Beats {
 /// With `quiesce` no new request is made; one that is made stays until it is taken, and its data follows.
 /// Bound: a line that enters the FIFO of an idle unit is requested in the cycle after the next; then one burst every two cycles.
 /// At most 63 bursts of a context are unanswered.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaWrite {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -134,78 +136,16 @@ pub struct DmaWrite {
     offset: Signal<Local, Bits<6>>,
     formed: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     answers: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
+    #[default(Constant::new(1.into()))]
     one3: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     one6: Constant<Bits<6>>,
+    #[default(Constant::new(1.into()))]
     one7: Constant<Bits<7>>,
+    #[default(Constant::new(Bits::<6>::mask()))]
     most6: Constant<Bits<6>>,
+    #[default(Constant::new(0.into()))]
     none64: Constant<Bits<64>>,
-}
-
-impl Default for DmaWrite {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            quiesce: Default::default(),
-            quiet: Default::default(),
-            operation_valid: Default::default(),
-            operation_ready: Default::default(),
-            operation: Default::default(),
-            copy_started: Default::default(),
-            retire: Default::default(),
-            answered: Default::default(),
-            memory_error: Default::default(),
-            failed: Default::default(),
-            line_valid: Default::default(),
-            line: Default::default(),
-            line_taken: Default::default(),
-            head_ready: Default::default(),
-            head_take: Default::default(),
-            head: Default::default(),
-            head_written: Default::default(),
-            store_context: Default::default(),
-            store_value: Default::default(),
-            wr_valid: Default::default(),
-            wr_ready: Default::default(),
-            wr_line: Default::default(),
-            wr_beats: Default::default(),
-            wr_tag: Default::default(),
-            wdata: Default::default(),
-            wstrb: Default::default(),
-            wdata_ready: Default::default(),
-            b_valid: Default::default(),
-            b_tag: Default::default(),
-            b_error: Default::default(),
-            queue: Default::default(),
-            burst: Default::default(),
-            mask: Default::default(),
-            word: Default::default(),
-            state: Default::default(),
-            present: Default::default(),
-            request: Default::default(),
-            beats: Default::default(),
-            available: Default::default(),
-            unanswered: Default::default(),
-            front: Default::default(),
-            load: Default::default(),
-            form: Default::default(),
-            possible: Default::default(),
-            is_copy: Default::default(),
-            claim: Default::default(),
-            grant: Default::default(),
-            request_left: Default::default(),
-            beats_left: Default::default(),
-            beat_last: Default::default(),
-            offset: Default::default(),
-            formed: Default::default(),
-            answers: Default::default(),
-            one3: Constant::new(1.into()),
-            one6: Constant::new(1.into()),
-            one7: Constant::new(1.into()),
-            none64: Constant::new(0.into()),
-            most6: Constant::new(Bits::<6>::mask()),
-        }
-    }
 }
 
 impl Logic for DmaWrite {
@@ -354,38 +294,3 @@ impl Logic for DmaWrite {
         self.quiet.next = !self.unanswered[0].q.val().any() & !self.unanswered[1].q.val().any();
     }
 }
-
-crate::dut_ports!(DmaWrite {
-    clock,
-    reset,
-    quiesce,
-    quiet,
-    operation_valid,
-    operation_ready,
-    operation,
-    copy_started,
-    retire,
-    answered,
-    memory_error,
-    failed,
-    line_valid,
-    line,
-    line_taken,
-    head_ready,
-    head_take,
-    head,
-    head_written,
-    store_context,
-    store_value,
-    wr_valid,
-    wr_ready,
-    wr_line,
-    wr_beats,
-    wr_tag,
-    wdata,
-    wstrb,
-    wdata_ready,
-    b_valid,
-    b_tag,
-    b_error,
-});

@@ -4,6 +4,7 @@ use super::load_store_unit::LoadStoreUnit;
 use crate::bundles::MemoryRequester;
 use crate::cells::{AsyncRam, Crc32cBlock, Register};
 use crate::dut::PortValue;
+use crate::dut::Ports;
 use nearpm_interface::command::OPCODES;
 use nearpm_interface::firmware::{IMAGE_FORMAT, IMAGE_LINES, IMAGE_MAGIC, ISA_VERSION, ImageHead, PROGRAM_WORDS};
 use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, FIRMWARE_SLOTS, LINE, LINE_U64, SAVE_BASE};
@@ -11,6 +12,7 @@ use nearpm_interface::registers::firmware_status;
 use nearpm_interface::save::{FIRMWARE_WORD_OFFSET, firmware_word};
 use nearpm_interface::seal::RESIDUE;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What the store is doing.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -29,7 +31,7 @@ enum Phase {
 }
 
 /// Takes the head of an image apart, picks a 32-bit number of a line, and makes the firmware word; combinational.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct ImageFields {
     /// A line.
     pub line: Signal<In, Bits<512>>,
@@ -107,15 +109,13 @@ impl Logic for ImageFields {
     }
 }
 
-crate::dut_ports!(ImageFields { line, index, slot, magic_ok, version_ok, crc, word, number, base, slot_ok });
-
 /// Loads an image from a slot, checks it, and puts it in force.
 ///
 /// Guarantees: an image is in force entirely or not at all. It is read once, checked, kept here meanwhile and taken from
 /// there; outside of boot the firmware word is durable before the first number of the image is used. A load that fails changes
 /// nothing but `status`. Bound: about 250 cycles and the memory's time for three accesses. Load only while no unit has
 /// a command.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct FirmwareStore {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -188,98 +188,47 @@ pub struct FirmwareStore {
     program_data: DFF<Bits<32>>,
     verdict: Signal<Local, Bits<8>>,
     program_number: Signal<Local, Bits<8>>,
+    #[default(Constant::new((IMAGE_LINES as u64 - 2).into()))]
     last_line: Constant<Bits<4>>,
+    #[default(Constant::new((OPCODES as u64).into()))]
     descriptors: Constant<Bits<8>>,
+    #[default(Constant::new((NUMBERS as u64 - 1).into()))]
     last_number: Constant<Bits<8>>,
+    #[default(Constant::new(1.into()))]
     one4: Constant<Bits<4>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new((IMAGE_LINES as u64 - 2).into()))]
     last_body: Constant<Bits<6>>,
+    #[default(Constant::new(4.into()))]
     settled: Constant<Bits<4>>,
+    #[default(Constant::new((SAVE_BASE / LINE_U64).into()))]
     save_line: Constant<Bits<34>>,
+    #[default(Constant::new(1.into()))]
     one34: Constant<Bits<34>>,
+    #[default(Constant::new((FIRMWARE_WORD_OFFSET / 8).into()))]
     word_lane: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(RESIDUE).into()))]
     residue: Constant<Bits<32>>,
+    #[default(Constant::new(u64::from(firmware_status::OK).into()))]
     ok: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(firmware_status::BUSY).into()))]
     is_busy: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(firmware_status::BAD_MAGIC).into()))]
     bad_magic: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(firmware_status::BAD_VERSION).into()))]
     bad_version: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(firmware_status::BAD_CRC).into()))]
     bad_crc: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(firmware_status::MEMORY_ERROR).into()))]
     memory_error: Constant<Bits<8>>,
 }
 
 /// Numbers of an image: descriptors and program.
 const NUMBERS: usize = OPCODES + PROGRAM_WORDS;
 
-impl Default for FirmwareStore {
-    fn default() -> Self {
-        assert_eq!(NUMBERS * 4, (IMAGE_LINES - 1) * LINE);
-        assert!(SAVE_BASE.is_multiple_of(LINE_U64) && FIRMWARE_WORD_OFFSET < LINE_U64);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            load: Default::default(),
-            slot: Default::default(),
-            boot: Default::default(),
-            expect_crc: Default::default(),
-            busy: Default::default(),
-            load_done: Default::default(),
-            status: Default::default(),
-            valid: Default::default(),
-            crc: Default::default(),
-            slot_in_force: Default::default(),
-            descriptor_index: Default::default(),
-            descriptor: Default::default(),
-            prog_we: Default::default(),
-            prog_addr: Default::default(),
-            prog_data: Default::default(),
-            mem: Default::default(),
-            phase: Default::default(),
-            fields: Default::default(),
-            crc_cell: Default::default(),
-            body: Default::default(),
-            head: Default::default(),
-            lookup: Default::default(),
-            word: Default::default(),
-            data: Default::default(),
-            status_now: Default::default(),
-            done: Default::default(),
-            in_force: Default::default(),
-            crc_in_force: Default::default(),
-            slot_now: Default::default(),
-            loading: Default::default(),
-            booting: Default::default(),
-            expected: Default::default(),
-            error: Default::default(),
-            feed: Default::default(),
-            feed_first: Default::default(),
-            line: Default::default(),
-            count: Default::default(),
-            number: Default::default(),
-            program_we: Default::default(),
-            program_addr: Default::default(),
-            program_data: Default::default(),
-            verdict: Default::default(),
-            program_number: Default::default(),
-            descriptors: Constant::new((OPCODES as u64).into()),
-            last_number: Constant::new((NUMBERS as u64 - 1).into()),
-            one4: Constant::new(1.into()),
-            one8: Constant::new(1.into()),
-            last_body: Constant::new((IMAGE_LINES as u64 - 2).into()),
-            last_line: Constant::new((IMAGE_LINES as u64 - 2).into()),
-            settled: Constant::new(4.into()),
-            save_line: Constant::new((SAVE_BASE / LINE_U64).into()),
-            one34: Constant::new(1.into()),
-            word_lane: Constant::new((FIRMWARE_WORD_OFFSET / 8).into()),
-            residue: Constant::new(u64::from(RESIDUE).into()),
-            ok: Constant::new(u64::from(firmware_status::OK).into()),
-            is_busy: Constant::new(u64::from(firmware_status::BUSY).into()),
-            bad_magic: Constant::new(u64::from(firmware_status::BAD_MAGIC).into()),
-            bad_version: Constant::new(u64::from(firmware_status::BAD_VERSION).into()),
-            bad_crc: Constant::new(u64::from(firmware_status::BAD_CRC).into()),
-            memory_error: Constant::new(u64::from(firmware_status::MEMORY_ERROR).into()),
-        }
-    }
-}
+const _: () = assert!(NUMBERS * 4 == (IMAGE_LINES - 1) * LINE);
+const _: () = assert!(SAVE_BASE.is_multiple_of(LINE_U64) && FIRMWARE_WORD_OFFSET < LINE_U64);
 
 impl Logic for FirmwareStore {
     #[hdl_gen]
@@ -515,24 +464,3 @@ impl Logic for FirmwareStore {
         }
     }
 }
-
-crate::dut_ports!(FirmwareStore {
-    clock,
-    reset,
-    load,
-    slot,
-    boot,
-    expect_crc,
-    busy,
-    load_done,
-    status,
-    valid,
-    crc,
-    slot_in_force,
-    descriptor_index,
-    descriptor,
-    prog_we,
-    prog_addr,
-    prog_data,
-    mem,
-});

@@ -1,14 +1,16 @@
 //! How far other devices have come.
 
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::{MAP_ENTRIES, MAX_DEVICES};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The last transaction that each device has told of, by mapping entry: 128 words in the full card.
 ///
 /// Guarantees: `behind` and `shown` answer in the next cycle, with what stood before its edge. An entry that is forgotten has heard nothing. A word is
 /// replaced by what is told, whatever it is: who tells looks at `behind` before.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Heard {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -40,36 +42,15 @@ pub struct Heard {
     pub shown: Signal<Out, Bits<8>>,
 
     /// What was heard; `None` where nothing was.
+    #[default(vec![[None; MAX_DEVICES]; Sizes::FULL.map_entries])]
     _words: Vec<[Option<u64>; MAX_DEVICES]>,
-}
-
-impl Default for Heard {
-    fn default() -> Self {
-        Self::new(&Sizes::FULL)
-    }
 }
 
 impl Heard {
     /// For as many mapping entries.
     pub fn new(sizes: &Sizes) -> Self {
         const { assert!(MAX_DEVICES == 8 && MAP_ENTRIES == 16, "widths of the ports") };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            tell_valid: Default::default(),
-            tell_map: Default::default(),
-            tell_device: Default::default(),
-            tell_txid: Default::default(),
-            forget_valid: Default::default(),
-            forget_map: Default::default(),
-            look_map: Default::default(),
-            look_txid: Default::default(),
-            behind: Default::default(),
-            show_map: Default::default(),
-            show_txid: Default::default(),
-            shown: Default::default(),
-            _words: vec![[None; MAX_DEVICES]; sizes.map_entries],
-        }
+        Self { _words: vec![[None; MAX_DEVICES]; sizes.map_entries], ..Self::default() }
     }
 
     /// Devices that have not come as far with an entry.
@@ -132,20 +113,3 @@ impl Logic for Heard {
         crate::cells::clocked("heard", &inputs, &["behind", "shown"])
     }
 }
-
-crate::dut_ports!(Heard {
-    clock,
-    reset,
-    tell_valid,
-    tell_map,
-    tell_device,
-    tell_txid,
-    forget_valid,
-    forget_map,
-    look_map,
-    look_txid,
-    behind,
-    show_map,
-    show_txid,
-    shown,
-});

@@ -1,8 +1,10 @@
 //! The PM window: host loads and stores, line by line.
 
 use crate::bundles::AxiSlave;
+use crate::dut::Ports;
 use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, SAVE_BASE, SAVE_BYTES};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Lines of the save area, as the upper bits of a line address that all of them share.
 const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
@@ -16,7 +18,7 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 /// incrementing burst of at most 64 bytes a beat; of a refused burst every beat is taken or answered.
 /// Loads of one identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
 /// identifier a cycle, or a store a cycle; bursts are served a beat at a time, and a load burst waits until no other load is open.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct HostPort {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -132,129 +134,38 @@ pub struct HostPort {
     load_done: Signal<Local, Bit>,
     answers: Signal<Local, Bit>,
     single: Signal<Local, Bit>,
+    #[default(Constant::new(0.into()))]
     zero2: Constant<Bits<2>>,
+    #[default(Constant::new(2.into()))]
     slave_error: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     zero64: Constant<Bits<64>>,
+    #[default(Constant::new(0.into()))]
     no_data: Constant<Bits<512>>,
+    #[default(Constant::new(1.into()))]
     one64: Constant<Bits<64>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new(1.into()))]
     one34: Constant<Bits<34>>,
+    #[default(Constant::new(1.into()))]
     one7: Constant<Bits<7>>,
+    #[default(Constant::new(Bits::<7>::mask()))]
     ones7: Constant<Bits<7>>,
+    #[default(Constant::new((LINE_U64 - 1).into()))]
     in_line: Constant<Bits<7>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
+    #[default(Constant::new(7.into()))]
     too_wide: Constant<Bits<3>>,
+    #[default(Constant::new((SAVE_BASE / LINE_U64 / SAVE_LINES).into()))]
     save_page: Constant<Bits<24>>,
+    #[default(Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES).into()))]
     firmware0: Constant<Bits<28>>,
+    #[default(Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES + 1).into()))]
     firmware1: Constant<Bits<28>>,
-}
-
-impl Default for HostPort {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            s: Default::default(),
-            window_open: Default::default(),
-            pm_lines: Default::default(),
-            firmware_slot: Default::default(),
-            firmware_ok: Default::default(),
-            asks: Default::default(),
-            takes: Default::default(),
-            hold: Default::default(),
-            stop: Default::default(),
-            status_waits: Default::default(),
-            acc_valid: Default::default(),
-            acc_ready: Default::default(),
-            acc_write: Default::default(),
-            acc_line: Default::default(),
-            acc_data: Default::default(),
-            acc_strb: Default::default(),
-            acc_id: Default::default(),
-            rsp_valid: Default::default(),
-            rsp_ready: Default::default(),
-            rsp_id: Default::default(),
-            rsp_data: Default::default(),
-            rsp_error: Default::default(),
-            writes_pending: Default::default(),
-            ev_read: Default::default(),
-            ev_write: Default::default(),
-            ev_refused: Default::default(),
-            may_start: Default::default(),
-            has_write: Default::default(),
-            answer: Default::default(),
-            answered_id: Default::default(),
-            answered_error: Default::default(),
-            reads_turn: Default::default(),
-            read_waits: Default::default(),
-            store_ahead: Default::default(),
-            stored: Default::default(),
-            burst_may_start: Default::default(),
-            takes_burst: Default::default(),
-            may_answer: Default::default(),
-            write_line: Default::default(),
-            write_place: Default::default(),
-            write_step: Default::default(),
-            write_odd: Default::default(),
-            write_next: Default::default(),
-            write_id: Default::default(),
-            write_error: Default::default(),
-            has_burst: Default::default(),
-            burst_line: Default::default(),
-            burst_place: Default::default(),
-            burst_step: Default::default(),
-            burst_odd: Default::default(),
-            burst_next: Default::default(),
-            read_odd: Default::default(),
-            load_odd: Default::default(),
-            writes_odd: Default::default(),
-            write_mask: Default::default(),
-            read_mask: Default::default(),
-            has_store: Default::default(),
-            burst_left: Default::default(),
-            burst_id: Default::default(),
-            burst_waits: Default::default(),
-            open_loads: Default::default(),
-            open_ids: Default::default(),
-            id_bits: Default::default(),
-            id_is_open: Default::default(),
-            opened: Default::default(),
-            closed: Default::default(),
-            load_id: Default::default(),
-            answer_id: Default::default(),
-            refusal: Default::default(),
-            refusal_id: Default::default(),
-            refusal_shown: Default::default(),
-            shows_data: Default::default(),
-            offer_write: Default::default(),
-            offer_read: Default::default(),
-            write_bad: Default::default(),
-            read_bad: Default::default(),
-            read_line: Default::default(),
-            takes_write: Default::default(),
-            takes_read: Default::default(),
-            load_done: Default::default(),
-            answers: Default::default(),
-            single: Default::default(),
-            zero2: Constant::new(0.into()),
-            slave_error: Constant::new(2.into()),
-            zero8: Constant::new(0.into()),
-            zero64: Constant::new(0.into()),
-            no_data: Constant::new(0.into()),
-            one64: Constant::new(1.into()),
-            one8: Constant::new(1.into()),
-            one34: Constant::new(1.into()),
-            one7: Constant::new(1.into()),
-            ones7: Constant::new(Bits::<7>::mask()),
-            in_line: Constant::new((LINE_U64 - 1).into()),
-            incrementing: Constant::new(1.into()),
-            too_wide: Constant::new(7.into()),
-            save_page: Constant::new((SAVE_BASE / LINE_U64 / SAVE_LINES).into()),
-            firmware0: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES).into()),
-            firmware1: Constant::new((FIRMWARE_BASE / FIRMWARE_SLOT_BYTES + 1).into()),
-        }
-    }
 }
 
 impl Logic for HostPort {
@@ -507,34 +418,3 @@ impl Logic for HostPort {
         }
     }
 }
-
-crate::dut_ports!(HostPort {
-    clock,
-    reset,
-    s,
-    window_open,
-    pm_lines,
-    firmware_slot,
-    firmware_ok,
-    asks,
-    takes,
-    hold,
-    stop,
-    status_waits,
-    acc_valid,
-    acc_ready,
-    acc_write,
-    acc_line,
-    acc_data,
-    acc_strb,
-    acc_id,
-    rsp_valid,
-    rsp_ready,
-    rsp_id,
-    rsp_data,
-    rsp_error,
-    writes_pending,
-    ev_read,
-    ev_write,
-    ev_refused,
-});

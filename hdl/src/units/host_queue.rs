@@ -2,11 +2,13 @@
 
 use crate::bundles::MemoryRequester;
 use crate::cells::{AsyncRam, Fifo, PriorityPick, Register, RoundRobin};
+use crate::dut::{PortValue, Ports};
 use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What the queue keeps of a line besides its data.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct HostLine {
     /// Line address.
     pub line: Bits<34>,
@@ -18,10 +20,8 @@ pub struct HostLine {
     pub order: Bits<64>,
 }
 
-crate::port_record!(HostLine { line, strobes, id, order });
-
 /// A load's data on its way to the host.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct HostAnswer {
     /// Identifier of the load.
     pub id: Bits<6>,
@@ -33,8 +33,6 @@ pub struct HostAnswer {
     pub data: Bits<512>,
 }
 
-crate::port_record!(HostAnswer { id, error, tag, data });
-
 /// 64 lines in the full card, each held from numbering until the memory has answered.
 ///
 /// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
@@ -43,7 +41,7 @@ crate::port_record!(HostAnswer { id, error, tag, data });
 /// wait for the host itself: a load is answered with an error and no data; of stores at most [`Sizes::held_stores`] are kept, and
 /// those beyond are dropped. Both are told, and go before what is ready, so that a held line is gone in a bounded time.
 /// Bound: a load and a store every two cycles.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct HostQueue {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -119,10 +117,15 @@ pub struct HostQueue {
     pub save_strb: Signal<Out, Bits<64>>,
     /// Its order number.
     pub save_order: Signal<Out, Bits<64>>,
+    #[default(Register::new(0.into()))]
     alive: Register<Bits<64>>,
+    #[default(Register::new(0.into()))]
     stores: Register<Bits<64>>,
+    #[default(Register::new(0.into()))]
     issued: Register<Bits<64>>,
+    #[default(Register::new(0.into()))]
     kept: Register<Bits<64>>,
+    #[default(Register::new(0.into()))]
     kept_count: Register<Bits<7>>,
     holder: RoundRobin<64, 6>,
     finds_store: Signal<Local, Bit>,
@@ -154,8 +157,11 @@ pub struct HostQueue {
     write_index: DFF<Bits<6>>,
     read_held: DFF<Bit>,
     read_index: DFF<Bits<6>>,
+    #[default(Register::new(255.into()))]
     write_tags: Register<Bits<8>>,
+    #[default(Register::new(255.into()))]
     read_tags: Register<Bits<8>>,
+    #[default(Register::new(0.into()))]
     reading: Register<Bits<8>>,
     write_tag: PriorityPick<8, 3>,
     read_tag: PriorityPick<8, 3>,
@@ -182,132 +188,26 @@ pub struct HostQueue {
     tag_freed_r: Signal<Local, Bits<8>>,
     tag_read: Signal<Local, Bits<8>>,
     tag_used: Signal<Local, Bits<8>>,
+    #[default(Constant::new(0.into()))]
     no_data: Constant<Bits<512>>,
+    #[default(Constant::new(HostLine::default()))]
     no_line: Constant<HostLine>,
+    #[default(Constant::new(HostAnswer::default()))]
     no_answer: Constant<HostAnswer>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<64>>,
+    #[default(Constant::new(0.into()))]
     none: Constant<Bits<64>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     none8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     single: Constant<Bits<6>>,
+    #[default(Constant::new(1.into()))]
     one7: Constant<Bits<7>>,
+    #[default(Constant::new((Sizes::FULL.held_stores as u64).into()))]
     held_stores: Constant<Bits<7>>,
-}
-
-impl Default for HostQueue {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            free_any: Default::default(),
-            free_index: Default::default(),
-            ins_valid: Default::default(),
-            ins_write: Default::default(),
-            ins_line: Default::default(),
-            ins_data: Default::default(),
-            ins_strb: Default::default(),
-            ins_id: Default::default(),
-            ins_order: Default::default(),
-            ready: Default::default(),
-            held: Default::default(),
-            kept_lines: Default::default(),
-            quiesce: Default::default(),
-            quiet: Default::default(),
-            empty: Default::default(),
-            live: Default::default(),
-            mem: Default::default(),
-            retw_valid: Default::default(),
-            retw_index: Default::default(),
-            retr_valid: Default::default(),
-            retr_index: Default::default(),
-            rsp_valid: Default::default(),
-            rsp_ready: Default::default(),
-            rsp_id: Default::default(),
-            rsp_data: Default::default(),
-            rsp_error: Default::default(),
-            lost: Default::default(),
-            lost_line: Default::default(),
-            ev_latched: Default::default(),
-            save_index: Default::default(),
-            save_valid: Default::default(),
-            save_line: Default::default(),
-            save_data: Default::default(),
-            save_strb: Default::default(),
-            save_order: Default::default(),
-            alive: Register::new(0.into()),
-            stores: Register::new(0.into()),
-            issued: Register::new(0.into()),
-            kept: Register::new(0.into()),
-            kept_count: Register::new(0.into()),
-            holder: Default::default(),
-            finds_store: Default::default(),
-            keeps: Default::default(),
-            keep_mask: Default::default(),
-            gives_up: Default::default(),
-            unkeeps: Default::default(),
-            refusing: Default::default(),
-            refused_store: Default::default(),
-            refused_index: Default::default(),
-            refuses_load: Default::default(),
-            drops_store: Default::default(),
-            has_refused: Default::default(),
-            enter_mask: Default::default(),
-            leave_write: Default::default(),
-            leave_read: Default::default(),
-            pick_write: Default::default(),
-            pick_read: Default::default(),
-            free: Default::default(),
-            spare: Default::default(),
-            spare_index: Default::default(),
-            spare_mask: Default::default(),
-            data: Default::default(),
-            lines: Default::default(),
-            writer: Default::default(),
-            reader: Default::default(),
-            write_held: Default::default(),
-            write_index: Default::default(),
-            read_held: Default::default(),
-            read_index: Default::default(),
-            write_tags: Register::new(255.into()),
-            read_tags: Register::new(255.into()),
-            reading: Register::new(0.into()),
-            write_tag: Default::default(),
-            read_tag: Default::default(),
-            write_table: Default::default(),
-            write_lines: Default::default(),
-            has_lost: Default::default(),
-            has_lost_line: Default::default(),
-            read_table: Default::default(),
-            id_table: Default::default(),
-            granted: Default::default(),
-            answers: Default::default(),
-            answer: Default::default(),
-            to_write: Default::default(),
-            to_read: Default::default(),
-            to_send: Default::default(),
-            sends: Default::default(),
-            loads: Default::default(),
-            pops: Default::default(),
-            saved: Default::default(),
-            saved_stores: Default::default(),
-            tag_taken_w: Default::default(),
-            tag_freed_w: Default::default(),
-            tag_taken_r: Default::default(),
-            tag_freed_r: Default::default(),
-            tag_read: Default::default(),
-            tag_used: Default::default(),
-            no_data: Constant::new(0.into()),
-            no_line: Constant::new(HostLine::default()),
-            no_answer: Constant::new(HostAnswer::default()),
-            one: Constant::new(1.into()),
-            none: Constant::new(0.into()),
-            one8: Constant::new(1.into()),
-            none8: Constant::new(0.into()),
-            single: Constant::new(0.into()),
-            one7: Constant::new(1.into()),
-            held_stores: Constant::new((Sizes::FULL.held_stores as u64).into()),
-        }
-    }
 }
 
 impl HostQueue {
@@ -656,43 +556,3 @@ impl Logic for HostQueue {
         }
     }
 }
-
-crate::dut_ports!(HostQueue {
-    clock,
-    reset,
-    free_any,
-    free_index,
-    ins_valid,
-    ins_write,
-    ins_line,
-    ins_data,
-    ins_strb,
-    ins_id,
-    ins_order,
-    ready,
-    held,
-    kept_lines,
-    quiesce,
-    quiet,
-    empty,
-    live,
-    mem,
-    retw_valid,
-    retw_index,
-    retr_valid,
-    retr_index,
-    rsp_valid,
-    rsp_ready,
-    rsp_id,
-    rsp_data,
-    rsp_error,
-    lost,
-    lost_line,
-    ev_latched,
-    save_index,
-    save_valid,
-    save_line,
-    save_data,
-    save_strb,
-    save_order,
-});

@@ -1,11 +1,12 @@
 //! What an instruction asks for, with the addresses of its command put in.
 
+use crate::dut::{PortValue, Ports};
 use nearpm_interface::firmware::{Instruction, Operand};
 use nearpm_interface::geometry::LINE_U64;
 use rust_hdl::prelude::*;
 
 /// An operation of a unit's memory engine.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Operation {
     /// First line to read; copies only.
     pub from: Bits<34>,
@@ -27,8 +28,6 @@ pub struct Operation {
     pub context: Bit,
 }
 
-crate::port_record!(Operation { from, line, offset, end_byte, count, whole, generate_head, store, context });
-
 /// Bits of [`Classify`]'s answer: the word is an instruction. It is none where no assembler makes it, and where it is a head about
 /// the auxiliary operand, whose pool offset is not known. A control store that was never written holds no instructions.
 pub const IS_SOUND: usize = 0;
@@ -46,7 +45,7 @@ pub const IS_WAIT: usize = 5;
 /// Says what kind of instruction a word is, combinationally; one bit of `kinds` is high beside [`IS_SOUND`], or none is.
 ///
 /// The control store keeps the answer beside the word, so that it costs nothing where the word is executed.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct Classify {
     /// The word.
     pub word: Signal<In, Bits<32>>,
@@ -88,11 +87,9 @@ impl Logic for Classify {
     }
 }
 
-crate::dut_ports!(Classify { word, kinds });
-
 /// Puts the operands of its command into an instruction, combinationally: an operand multiplexer and one addition. What it says of
 /// an instruction that must not be executed means nothing.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct Decode {
     /// The instruction.
     pub instruction: Signal<In, Bits<32>>,
@@ -230,20 +227,6 @@ impl Logic for Decode {
         Verilog::Custom(code + "end\n")
     }
 }
-
-crate::dut_ports!(Decode {
-    instruction,
-    source,
-    destination,
-    auxiliary,
-    source_offset,
-    destination_offset,
-    length,
-    in_context,
-    code,
-    object,
-    operation,
-});
 
 #[cfg(test)]
 mod tests {

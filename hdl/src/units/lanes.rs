@@ -1,5 +1,6 @@
 //! Byte lanes of a line: masks, strobes, and the place of an 8-byte word.
 
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 
@@ -7,7 +8,7 @@ use rust_hdl::prelude::*;
 ///
 /// All 64, except those below `offset` when the line is the `first` of the range, and those above `end_byte`
 /// when it is the `last`.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct ByteMask {
     /// The range starts in this line.
     pub first: Signal<In, Bit>,
@@ -43,11 +44,9 @@ impl Logic for ByteMask {
     }
 }
 
-crate::dut_ports!(ByteMask { first, last, offset, end_byte, mask });
-
 /// A line with the bytes outside of a mask zeroed, combinationally: one level of logic. Zero while not `valid`, which
 /// spares the simulation of idle cycles.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct MaskedLine {
     /// There is a line.
     pub valid: Signal<In, Bit>,
@@ -83,5 +82,3 @@ impl Logic for MaskedLine {
         ))
     }
 }
-
-crate::dut_ports!(MaskedLine { valid, line, mask, masked });

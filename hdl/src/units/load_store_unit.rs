@@ -1,5 +1,6 @@
 //! Loads and stores of 8-byte words.
 
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 
@@ -7,7 +8,7 @@ use rust_hdl::prelude::*;
 ///
 /// Guarantees that exactly the eight bytes of the word's lane are strobed, so that the store is one atomic write of the
 /// memory. The word itself stands in every lane, which costs no multiplexer.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct LoadStoreUnit {
     /// Lane of the word in its line, 0 to 7.
     pub lane: Signal<In, Bits<3>>,
@@ -41,5 +42,3 @@ impl Logic for LoadStoreUnit {
         )
     }
 }
-
-crate::dut_ports!(LoadStoreUnit { lane, value, line, strobes });

@@ -2,13 +2,15 @@
 
 use crate::bundles::Lost;
 use crate::cells::Register;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Counts lost stores and keeps the lowest and the highest of their lines, until software has acknowledged them.
 ///
 /// Guarantees: a store is counted at the edge at which it is told, also in the cycle in which the earlier ones are forgotten. The count stops at
 /// its highest value. Bound: a store a cycle.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LostStores {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -31,31 +33,12 @@ pub struct LostStores {
     known: Register<Lost>,
     older: Signal<Local, Lost>,
     newer: Signal<Local, Lost>,
+    #[default(Constant::new(Lost::default()))]
     none: Constant<Lost>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<32>>,
+    #[default(Constant::new(u64::from(u32::MAX).into()))]
     most: Constant<Bits<32>>,
-}
-
-impl Default for LostStores {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            refused: Default::default(),
-            line: Default::default(),
-            forget: Default::default(),
-            restore_valid: Default::default(),
-            restore: Default::default(),
-            lost: Default::default(),
-            any: Default::default(),
-            known: Default::default(),
-            older: Default::default(),
-            newer: Default::default(),
-            none: Constant::new(Lost::default()),
-            one: Constant::new(1.into()),
-            most: Constant::new(u64::from(u32::MAX).into()),
-        }
-    }
 }
 
 impl Logic for LostStores {
@@ -88,5 +71,3 @@ impl Logic for LostStores {
         self.known.d.next = self.newer.val();
     }
 }
-
-crate::dut_ports!(LostStores { clock, reset, refused, line, forget, restore_valid, restore, lost, any });

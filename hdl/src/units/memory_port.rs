@@ -3,7 +3,9 @@
 use super::request_stage::RequestStage;
 use crate::bundles::{AxiMaster, MemoryResponder, REQUESTERS};
 use crate::cells::{Concat, Gather, OneHotMux, Register, RoundRobin, Widen};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Beats that one direction gets while the other waits: 2 KiB.
 pub const DIRECTION_BEATS: u64 = 32;
@@ -40,7 +42,7 @@ enum Source {
 /// the identifier names; requesters and memory need not keep any order between identifiers.
 /// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken; the system's requests, which come from
 /// deep logic, pass a [`RequestStage`] first and all others come from registers. At most 512 bursts of a direction are outstanding.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MemoryPort {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -79,6 +81,7 @@ pub struct MemoryPort {
     wr_length: Widen<6, 8>,
     state: Register<State>,
     /// Beats that the direction may still ask for while the other waits; 0 when spent.
+    #[default(Register::new(DIRECTION_BEATS.into()))]
     budget: Register<Bits<6>>,
     reads: Register<Bits<10>>,
     writes: Register<Bits<10>>,
@@ -121,88 +124,16 @@ pub struct MemoryPort {
     idle: Signal<Local, Bit>,
     r_index: Signal<Local, Bits<3>>,
     b_index: Signal<Local, Bits<3>>,
+    #[default(Constant::new(1.into()))]
     one6: Constant<Bits<6>>,
+    #[default(Constant::new(1.into()))]
     one10: Constant<Bits<10>>,
+    #[default(Constant::new(DIRECTION_BEATS.into()))]
     whole_budget: Constant<Bits<6>>,
+    #[default(Constant::new(6.into()))]
     size: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
-}
-
-impl Default for MemoryPort {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            req: Default::default(),
-            m: Default::default(),
-            quiet: Default::default(),
-            ev_read_line: Default::default(),
-            ev_write_line: Default::default(),
-            ev_direction: Default::default(),
-            rd_any: Default::default(),
-            wr_any: Default::default(),
-            rd_turn: Default::default(),
-            wr_turn: Default::default(),
-            rd_stage: Default::default(),
-            wr_stage: Default::default(),
-            rd_line: Default::default(),
-            rd_beats: Default::default(),
-            rd_tag: Default::default(),
-            wr_line: Default::default(),
-            wr_beats: Default::default(),
-            wr_tag: Default::default(),
-            rd_id: Default::default(),
-            wr_id: Default::default(),
-            rd_address: Default::default(),
-            wr_address: Default::default(),
-            rd_length: Default::default(),
-            wr_length: Default::default(),
-            state: Default::default(),
-            reads: Default::default(),
-            writes: Default::default(),
-            ar_id: Default::default(),
-            ar_address: Default::default(),
-            ar_length: Default::default(),
-            aw_id: Default::default(),
-            aw_address: Default::default(),
-            aw_length: Default::default(),
-            w_source: Default::default(),
-            w_left: Default::default(),
-            w_data: Default::default(),
-            w_strobe: Default::default(),
-            r_valid: Default::default(),
-            r_for: Default::default(),
-            r_id: Default::default(),
-            r_data: Default::default(),
-            r_last: Default::default(),
-            r_error: Default::default(),
-            b_valid: Default::default(),
-            b_for: Default::default(),
-            b_id: Default::default(),
-            b_error: Default::default(),
-            ar_free: Default::default(),
-            aw_free: Default::default(),
-            w_free: Default::default(),
-            w_take: Default::default(),
-            serve_write: Default::default(),
-            spent: Default::default(),
-            do_read: Default::default(),
-            do_write: Default::default(),
-            granted: Default::default(),
-            asked: Default::default(),
-            turned: Default::default(),
-            rest: Default::default(),
-            idle: Default::default(),
-            r_index: Default::default(),
-            b_index: Default::default(),
-            one6: Constant::new(1.into()),
-            one10: Constant::new(1.into()),
-            whole_budget: Constant::new(DIRECTION_BEATS.into()),
-            budget: Register::new(DIRECTION_BEATS.into()),
-            size: Constant::new(6.into()),
-            incrementing: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for MemoryPort {
@@ -523,5 +454,3 @@ impl Logic for MemoryPort {
             | self.req[3].wdata_ready.val();
     }
 }
-
-crate::dut_ports!(MemoryPort { clock, reset, req, m, quiet, ev_read_line, ev_write_line, ev_direction });

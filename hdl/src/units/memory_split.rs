@@ -3,10 +3,12 @@
 use super::burst::BURST_LINES;
 use crate::bundles::{AxiMaster, AxiSlave};
 use crate::cells::{Fifo, Register, Widen};
+use crate::dut::Ports;
 use nearpm_interface::firmware::IMAGE_LINES;
 use nearpm_interface::geometry::{ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64};
 use nearpm_interface::memory_ports::{INTERLEAVE, on_port};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Lines that can be asked for at one port and not taken by their requesters.
 const READ_LINES: u64 = 128;
@@ -18,7 +20,7 @@ const _: () = assert!(IMAGE_LINES as u64 * LINE_U64 <= INTERLEAVE);
 const _: () = assert!(FIRMWARE_BASE.is_multiple_of(INTERLEAVE) && FIRMWARE_SLOT_BYTES.is_multiple_of(INTERLEAVE));
 
 /// The port of a device address, and the address there; combinational, and only wires.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct PortOfAddress {
     /// A device address.
     pub address: Signal<In, Bits<40>>,
@@ -52,8 +54,6 @@ impl Logic for PortOfAddress {
         ))
     }
 }
-
-crate::dut_ports!(PortOfAddress { address, port, there });
 
 /// An address channel's burst.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
@@ -98,7 +98,7 @@ struct Turn {
 /// Guarantees: order in each channel; an offer stays until it is taken. A read passes only while there is room for the longest
 /// burst, so that read data is always taken. Bound: 4 addresses of a direction, 4 answers, 32 beats of write data, [`READ_LINES`] of
 /// read data; a beat of read data or an answer that finds nobody waiting shows in the cycle in which it comes.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock)]
 struct Lane {
     clock: Signal<In, Clock>,
     reset: Signal<In, Bit>,
@@ -126,6 +126,7 @@ struct Lane {
     r: Fifo<ReadBeat, 7, 8>,
     b: Fifo<Answer, 2, 3>,
     /// Lines that no read has claimed.
+    #[default(Register::new(READ_LINES.into()))]
     credit: Register<Bits<8>>,
     claims: Widen<5, 8>,
     length: Signal<Local, Bits<8>>,
@@ -134,52 +135,14 @@ struct Lane {
     given: Signal<Local, Bits<8>>,
     r_come: Signal<Local, ReadBeat>,
     b_come: Signal<Local, Answer>,
+    #[default(Constant::new(1.into()))]
     one5: Constant<Bits<5>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new(6.into()))]
     size: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     incrementing: Constant<Bits<2>>,
-}
-
-impl Default for Lane {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            m: Default::default(),
-            ar_write: Default::default(),
-            ar_request: Default::default(),
-            ar_full: Default::default(),
-            aw_write: Default::default(),
-            aw_request: Default::default(),
-            aw_full: Default::default(),
-            w_write: Default::default(),
-            w_beat: Default::default(),
-            w_full: Default::default(),
-            r_valid: Default::default(),
-            r_beat: Default::default(),
-            r_take: Default::default(),
-            b_valid: Default::default(),
-            b_answer: Default::default(),
-            b_take: Default::default(),
-            ar: Default::default(),
-            aw: Default::default(),
-            w: Default::default(),
-            r: Default::default(),
-            b: Default::default(),
-            credit: Register::new(READ_LINES.into()),
-            claims: Default::default(),
-            length: Default::default(),
-            beats: Default::default(),
-            claimed: Default::default(),
-            given: Default::default(),
-            r_come: Default::default(),
-            b_come: Default::default(),
-            one5: Constant::new(1.into()),
-            one8: Constant::new(1.into()),
-            size: Constant::new(6.into()),
-            incrementing: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for Lane {
@@ -290,7 +253,7 @@ impl Logic for Lane {
 /// Bound: one address of a direction, one beat of data each way and one answer a cycle. An address or a beat that is
 /// taken is at its port in the next cycle; read data and answers pass in the cycle in which they come, when it is their turn
 /// and none waits. At most 64 reads are outstanding, and 128 lines of them at a port. Five LUT levels between registers.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct MemorySplit {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -423,5 +386,3 @@ impl Logic for MemorySplit {
         self.lane[1].b_take.next = self.s.bready.val() & self.b_second.val();
     }
 }
-
-crate::dut_ports!(MemorySplit { clock, reset, s, m });

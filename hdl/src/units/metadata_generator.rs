@@ -3,15 +3,17 @@
 use crate::bundles::Work;
 use crate::cells::crc32c_block::{advance, retreat};
 use crate::cells::{AsyncRam, Concat, Crc32cBlock, Fifo, Register, clocked};
+use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
 use nearpm_interface::seal::HEAD_COVERED;
 use rust_hdl::core::timing::TimingInfo;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Puts the fields of a head in their places and keeps them. The checksum is zero.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct HeadFields {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -82,15 +84,13 @@ impl Logic for HeadFields {
     }
 }
 
-crate::dut_ports!(HeadFields { clock, enable, work, kind, object, line });
-
 /// Seals a head and keeps it: an XOR of about 32 bits before the register.
 ///
 /// A CRC is linear over XOR, so the state behind data and head is the state behind the head alone, plus what the data changed
 /// in the initial state (which is the CRC of the data), moved on over the head. `line` carries the state behind the head
 /// alone in the place of the checksum. That was computed over 64 bytes, the last four zero; stepping back over them is
 /// linear as well.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct HeadSeal {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -145,8 +145,6 @@ impl Logic for HeadSeal {
     }
 }
 
-crate::dut_ports!(HeadSeal { clock, enable, line, crc, head });
-
 /// The head that is computed, the head that is written, and how far copies are.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
 struct State {
@@ -166,7 +164,7 @@ struct State {
 /// Guarantees: heads come in the order in which they were asked for, each sealed over the last copy that was started before it
 /// is taken. Bound: a head is ready three cycles after the last line of its copy; three heads at a time, then
 /// `generate_ready` is low. At most seven copies are summed and not started.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MetadataGenerator {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -219,44 +217,8 @@ pub struct MetadataGenerator {
     ahead: Signal<Local, Bits<4>>,
     wanted: Signal<Local, Bits<4>>,
     bypass: Signal<Local, Bit>,
+    #[default(Constant::new(1.into()))]
     one4: Constant<Bits<4>>,
-}
-
-impl Default for MetadataGenerator {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            generate_valid: Default::default(),
-            generate_ready: Default::default(),
-            work: Default::default(),
-            object: Default::default(),
-            kind: Default::default(),
-            line_valid: Default::default(),
-            line_first: Default::default(),
-            line_last: Default::default(),
-            line: Default::default(),
-            copy_started: Default::default(),
-            head_ready: Default::default(),
-            head_take: Default::default(),
-            head: Default::default(),
-            head_written: Default::default(),
-            fields: Default::default(),
-            own_crc: Default::default(),
-            joined: Default::default(),
-            heads: Default::default(),
-            data_crc: Default::default(),
-            sums: Default::default(),
-            seal: Default::default(),
-            state: Default::default(),
-            summed: Default::default(),
-            started: Default::default(),
-            ahead: Default::default(),
-            wanted: Default::default(),
-            bypass: Default::default(),
-            one4: Constant::new(1.into()),
-        }
-    }
 }
 
 impl Logic for MetadataGenerator {
@@ -338,22 +300,3 @@ impl Logic for MetadataGenerator {
         }
     }
 }
-
-crate::dut_ports!(MetadataGenerator {
-    clock,
-    reset,
-    generate_valid,
-    generate_ready,
-    work,
-    object,
-    kind,
-    line_valid,
-    line_first,
-    line_last,
-    line,
-    copy_started,
-    head_ready,
-    head_take,
-    head,
-    head_written,
-});

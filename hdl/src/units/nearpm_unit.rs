@@ -4,6 +4,7 @@ use super::dma_engine::DmaEngine;
 use super::metadata_generator::MetadataGenerator;
 use super::sequencer::Sequencer;
 use crate::bundles::{MemoryRequester, Work};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Runs two commands at a time: their instructions in turn, their reads and writes overlapped.
@@ -12,7 +13,7 @@ use rust_hdl::prelude::*;
 /// writes what its program says and nothing else, to the byte. Behind a read that failed nothing is written.
 /// Bound: five cycles from `issue_valid` to the read burst at the memory port's AXI side; from the last read beat there to the
 /// last write beat of a sealed head eight, with nobody else at the port. See [`Sequencer`] and [`DmaEngine`].
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct NearPmUnit {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -118,25 +119,3 @@ impl Logic for NearPmUnit {
         self.generator.head_written.next = self.engine.head_written.val();
     }
 }
-
-crate::dut_ports!(NearPmUnit {
-    clock,
-    reset,
-    issue_valid,
-    issue_ready,
-    work,
-    done_valid,
-    done_ready,
-    done_slot,
-    done_status,
-    progress_valid,
-    progress_ready,
-    progress_slot,
-    progress_pc,
-    prog_we,
-    prog_addr,
-    prog_data,
-    quiesce,
-    quiet,
-    mem,
-});

@@ -3,8 +3,10 @@
 use super::request_slots::Ticket;
 use crate::bundles::Work;
 use crate::cells::{Concat, Register};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Which query of a command is next.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -20,7 +22,7 @@ enum Phase {
 /// stands in its slot or line, and every later query sees it. A command takes precedence over a host access that is offered
 /// in the same cycle: the command port holds host accesses back that arrived after the command. Bound: a host access
 /// a cycle, a command in at most three.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct OrderingPoint {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -120,6 +122,7 @@ pub struct OrderingPoint {
     pub query_end: Signal<Out, Bit>,
 
     phase: DFF<Phase>,
+    #[default(Register::new(0.into()))]
     number: Register<Bits<64>>,
     next_number: Signal<Local, Bits<64>>,
     row: DFF<Bits<7>>,
@@ -134,82 +137,14 @@ pub struct OrderingPoint {
     line_row: Concat<1, 6, 7>,
     host_line: Signal<Local, Bits<34>>,
     ticket_map: Signal<Local, Bits<4>>,
+    #[default(Constant::new(1.into()))]
     one: Constant<Bits<64>>,
+    #[default(Constant::new(0.into()))]
     zero_two: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero_one: Constant<Bits<1>>,
+    #[default(Constant::new((Sizes::FULL.slots as u64).into()))]
     lines_start: Constant<Bits<7>>,
-}
-
-impl Default for OrderingPoint {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            order: Default::default(),
-            restore_valid: Default::default(),
-            restore_order: Default::default(),
-            busy: Default::default(),
-            item_valid: Default::default(),
-            item_ready: Default::default(),
-            item_work: Default::default(),
-            item_ticket: Default::default(),
-            item_ranges: Default::default(),
-            item_first: Default::default(),
-            item_last: Default::default(),
-            item_ordered: Default::default(),
-            item_again: Default::default(),
-            item_accepted: Default::default(),
-            slot_any: Default::default(),
-            slot_index: Default::default(),
-            acc_valid: Default::default(),
-            acc_ready: Default::default(),
-            acc_write: Default::default(),
-            acc_line: Default::default(),
-            store_valid: Default::default(),
-            store_ready: Default::default(),
-            store_line: Default::default(),
-            line_any: Default::default(),
-            line_index: Default::default(),
-            enter_slot: Default::default(),
-            enter_work: Default::default(),
-            enter_ticket: Default::default(),
-            enter_accepted: Default::default(),
-            enter_line: Default::default(),
-            enter_address: Default::default(),
-            enter_write: Default::default(),
-            enter_order: Default::default(),
-            enter_row: Default::default(),
-            query_valid: Default::default(),
-            query_first: Default::default(),
-            query_last: Default::default(),
-            query_range: Default::default(),
-            query_write: Default::default(),
-            query_command: Default::default(),
-            query_ordered: Default::default(),
-            query_map: Default::default(),
-            query_row: Default::default(),
-            query_end: Default::default(),
-            phase: Default::default(),
-            number: Register::new(0.into()),
-            next_number: Default::default(),
-            row: Default::default(),
-            map: Default::default(),
-            ordered: Default::default(),
-            first: Default::default(),
-            last: Default::default(),
-            ranges: Default::default(),
-            take_command: Default::default(),
-            take_host: Default::default(),
-            slot_row: Default::default(),
-            line_row: Default::default(),
-            host_line: Default::default(),
-            ticket_map: Default::default(),
-            one: Constant::new(1.into()),
-            zero_two: Constant::new(0.into()),
-            zero_one: Constant::new(0.into()),
-            lines_start: Constant::new((Sizes::FULL.slots as u64).into()),
-        }
-    }
 }
 
 impl OrderingPoint {
@@ -340,52 +275,3 @@ impl Logic for OrderingPoint {
         }
     }
 }
-
-crate::dut_ports!(OrderingPoint {
-    clock,
-    reset,
-    order,
-    restore_valid,
-    restore_order,
-    busy,
-    item_valid,
-    item_ready,
-    item_work,
-    item_ticket,
-    item_ranges,
-    item_first,
-    item_last,
-    item_ordered,
-    item_again,
-    item_accepted,
-    slot_any,
-    slot_index,
-    acc_valid,
-    acc_ready,
-    acc_write,
-    acc_line,
-    store_valid,
-    store_ready,
-    store_line,
-    line_any,
-    line_index,
-    enter_slot,
-    enter_work,
-    enter_ticket,
-    enter_accepted,
-    enter_line,
-    enter_address,
-    enter_write,
-    enter_order,
-    enter_row,
-    query_valid,
-    query_first,
-    query_last,
-    query_range,
-    query_write,
-    query_command,
-    query_ordered,
-    query_map,
-    query_row,
-    query_end,
-});

@@ -1,11 +1,12 @@
 //! Counters of the command pages, as they are read, and the byte merge of a slot.
 
+use crate::dut::Ports;
 use nearpm_interface::completion::PageStatus;
 use nearpm_interface::geometry::{COMMAND_PAGES, LINE};
 use rust_hdl::prelude::*;
 
 /// Puts the bytes that the strobes select over the old ones, combinationally.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct MergeBytes {
     /// The old bytes.
     pub old: Signal<In, Bits<512>>,
@@ -34,13 +35,11 @@ impl Logic for MergeBytes {
     }
 }
 
-crate::dut_ports!(MergeBytes { old, new_bytes, strobes, o });
-
 /// Counters of the pages.
 ///
 /// Guarantees: `line` is the status line of `read_page` with everything that was counted before this cycle. Of a refusal and
 /// a failure in one cycle and page the failure is the last bad one.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct PageTable {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -183,28 +182,3 @@ impl Logic for PageTable {
         crate::cells::clocked("page_table", &inputs, &[])
     }
 }
-
-crate::dut_ports!(PageTable {
-    clock,
-    reset,
-    accepted_valid,
-    accepted_page,
-    retired_valid,
-    retired_page,
-    refused_valid,
-    refused_page,
-    refused_tag,
-    refused_status,
-    failed_valid,
-    failed_page,
-    failed_tag,
-    failed_status,
-    dropped_valid,
-    dropped_page,
-    order,
-    latched,
-    parked,
-    stores_lost,
-    read_page,
-    line,
-});

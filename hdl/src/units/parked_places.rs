@@ -1,9 +1,11 @@
 //! Which commands wait for other devices, which may have to, and which have waited.
 
 use crate::cells::{widened, zeroed};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::{MAP_ENTRIES, PARKED_COMMANDS};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The places of the parked table, and what of each mapping entry is under way with them.
 ///
@@ -11,7 +13,7 @@ use rust_hdl::prelude::*;
 /// numbered again, or discarded, or retires without having waited. A command that was numbered again is *let go* until it retires.
 /// Guarantees: a command that is put finds a free place if one was kept for it. All outputs are of the state, but for `of_map`. Updates take effect
 /// at the next edge.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct ParkedPlaces {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -78,6 +80,7 @@ pub struct ParkedPlaces {
     /// Every place is used or kept.
     pub full: Signal<Out, Bit>,
 
+    #[default(Sizes::FULL)]
     _sizes: Sizes,
     _state: State,
 }
@@ -97,51 +100,11 @@ struct State {
     failed: u16,
 }
 
-impl Default for ParkedPlaces {
-    fn default() -> Self {
-        Self::new(&Sizes::FULL)
-    }
-}
-
 impl ParkedPlaces {
     /// With as many places and mapping entries.
     pub fn new(sizes: &Sizes) -> Self {
         const { assert!(PARKED_COMMANDS == 32 && MAP_ENTRIES == 16, "widths of the ports") };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            keep_valid: Default::default(),
-            keep_map: Default::default(),
-            give_valid: Default::default(),
-            give_map: Default::default(),
-            put_valid: Default::default(),
-            put_map: Default::default(),
-            put_place: Default::default(),
-            leave_valid: Default::default(),
-            leave_place: Default::default(),
-            let_valid: Default::default(),
-            let_map: Default::default(),
-            back_valid: Default::default(),
-            back_map: Default::default(),
-            back_failed: Default::default(),
-            close_valid: Default::default(),
-            close_map: Default::default(),
-            close_all: Default::default(),
-            force_valid: Default::default(),
-            doom_valid: Default::default(),
-            act_place: Default::default(),
-            ask_map: Default::default(),
-            of_map: Default::default(),
-            used: Default::default(),
-            forced: Default::default(),
-            doomed: Default::default(),
-            waiting: Default::default(),
-            let_go: Default::default(),
-            busy: Default::default(),
-            full: Default::default(),
-            _sizes: *sizes,
-            _state: State::default(),
-        }
+        Self { _sizes: *sizes, ..Self::default() }
     }
 }
 
@@ -310,37 +273,3 @@ impl Logic for ParkedPlaces {
         crate::cells::clocked("parked_places", &inputs, &["used", "forced", "doomed"])
     }
 }
-
-crate::dut_ports!(ParkedPlaces {
-    clock,
-    reset,
-    keep_valid,
-    keep_map,
-    give_valid,
-    give_map,
-    put_valid,
-    put_map,
-    put_place,
-    leave_valid,
-    leave_place,
-    let_valid,
-    let_map,
-    back_valid,
-    back_map,
-    back_failed,
-    close_valid,
-    close_map,
-    close_all,
-    force_valid,
-    doom_valid,
-    act_place,
-    ask_map,
-    of_map,
-    used,
-    forced,
-    doomed,
-    waiting,
-    let_go,
-    busy,
-    full,
-});

@@ -1,8 +1,10 @@
 //! The ranges of every live item, and which of them a new one conflicts with.
 
 use crate::cells::{low_bits, widened};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Ranges of a command: source (read), destination and auxiliary (written).
 const RANGES: usize = 3;
@@ -13,7 +15,7 @@ const RANGES: usize = 3;
 /// and touches a line of the query while one of both writes; for a query of an ordered command also each live command of its
 /// mapping entry. The row's own bit is 0. An item that is entered in the cycle in which a query is seen is not compared with it. One query a cycle.
 /// A failed slot is no longer live for queries of commands.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct RangeTable {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -94,7 +96,9 @@ pub struct RangeTable {
     /// Which.
     pub retire_read: Signal<In, Bits<6>>,
 
+    #[default(Sizes::FULL)]
     _sizes: Sizes,
+    #[default(Box::new(State::new(&Sizes::FULL)))]
     _state: Box<State>,
 }
 
@@ -107,6 +111,7 @@ struct Query {
 }
 
 /// What the registers of the Verilog hold.
+#[derive(Default)]
 struct State {
     ranges: Vec<[Option<(u64, u64)>; RANGES]>,
     maps: Vec<u64>,
@@ -118,66 +123,21 @@ struct State {
     let_go: u128,
 }
 
-impl Default for RangeTable {
-    fn default() -> Self {
-        Self::new(&Sizes::FULL)
+impl State {
+    fn new(sizes: &Sizes) -> Self {
+        Self {
+            ranges: vec![[None; RANGES]; sizes.slots],
+            maps: vec![0; sizes.slots],
+            lines: vec![(0, false); sizes.lines],
+            ..Self::default()
+        }
     }
 }
 
 impl RangeTable {
     /// With as many items as slots and lines.
     pub fn new(sizes: &Sizes) -> Self {
-        let state = State {
-            ranges: vec![[None; RANGES]; sizes.slots],
-            maps: vec![0; sizes.slots],
-            lines: vec![(0, false); sizes.lines],
-            live: 0,
-            failed: 0,
-            stage: Query::default(),
-            touched: 0,
-            let_go: 0,
-        };
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            slot_valid: Default::default(),
-            slot_index: Default::default(),
-            slot_ranges: Default::default(),
-            slot_first: Default::default(),
-            slot_last: Default::default(),
-            slot_map: Default::default(),
-            line_valid: Default::default(),
-            line_index: Default::default(),
-            line_address: Default::default(),
-            line_write: Default::default(),
-            query_valid: Default::default(),
-            query_first: Default::default(),
-            query_last: Default::default(),
-            query_range: Default::default(),
-            query_write: Default::default(),
-            query_command: Default::default(),
-            query_ordered: Default::default(),
-            query_map: Default::default(),
-            query_row: Default::default(),
-            query_end: Default::default(),
-            hits_valid: Default::default(),
-            hits: Default::default(),
-            hits_row: Default::default(),
-            hits_end: Default::default(),
-            retire_slot_valid: Default::default(),
-            retire_slot: Default::default(),
-            retire_failed: Default::default(),
-            close_valid: Default::default(),
-            close_map: Default::default(),
-            close_all: Default::default(),
-            let_go: Default::default(),
-            retire_write_valid: Default::default(),
-            retire_write: Default::default(),
-            retire_read_valid: Default::default(),
-            retire_read: Default::default(),
-            _sizes: *sizes,
-            _state: Box::new(state),
-        }
+        Self { _sizes: *sizes, _state: Box::new(State::new(sizes)), ..Self::default() }
     }
 }
 
@@ -384,43 +344,3 @@ impl Logic for RangeTable {
         crate::cells::clocked("range_table", &inputs, &["hits_valid", "hits", "hits_row", "hits_end"])
     }
 }
-
-crate::dut_ports!(RangeTable {
-    clock,
-    reset,
-    slot_valid,
-    slot_index,
-    slot_ranges,
-    slot_first,
-    slot_last,
-    slot_map,
-    line_valid,
-    line_index,
-    line_address,
-    line_write,
-    query_valid,
-    query_first,
-    query_last,
-    query_range,
-    query_write,
-    query_command,
-    query_ordered,
-    query_map,
-    query_row,
-    query_end,
-    hits_valid,
-    hits,
-    hits_row,
-    hits_end,
-    retire_slot_valid,
-    retire_slot,
-    retire_failed,
-    close_valid,
-    close_map,
-    close_all,
-    let_go,
-    retire_write_valid,
-    retire_write,
-    retire_read_valid,
-    retire_read,
-});

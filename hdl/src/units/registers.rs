@@ -2,11 +2,13 @@
 
 use super::multi_device::Brief;
 use crate::bundles::{AxiLiteSlave, Lost};
+use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAX_DEVICES, UNITS};
 use nearpm_interface::registers::{self as regs, ALL, Access, ID_VALUE, control, firmware_status, state};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::collections::BTreeMap;
 
 /// The name of the Verilog parameter that holds the first word of the build's hash.
@@ -107,7 +109,7 @@ fn holder(offset: u32) -> String {
 /// was taken. Writes honour byte strobes; a register that acts does so when its lowest byte is written.
 /// Offsets without a register read as 0. Everything is answered OKAY. Counters wrap. Bound: a write takes three
 /// cycles, a read two. The 64-bit values and the counters are not read as a unit: read high, low, high.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Registers {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -220,7 +222,9 @@ pub struct Registers {
     /// Level: counts `STALL_HOST_FULL`.
     pub stall_host_full: Signal<In, Bit>,
 
+    #[default(regs::capability::HOST_ORDERED | regs::capability::COMPLETION_RECORDS | regs::capability::POWER_FAIL_SAFE)]
     _capabilities: u32,
+    #[default(Sizes::FULL.geometry(UNITS))]
     _geometry: u32,
     _held: BTreeMap<u32, u32>,
     _write_address: Option<u32>,
@@ -245,70 +249,7 @@ impl Registers {
     /// A register block whose `CAPABILITIES` are these bits of `registers::capability`, and whose `GEOMETRY` is that of
     /// [`Sizes::geometry`].
     pub fn new(capabilities: u32, geometry: u32) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            clear: Default::default(),
-            axi: Default::default(),
-            pm_bytes: Default::default(),
-            state: Default::default(),
-            generation: Default::default(),
-            replayed: Default::default(),
-            latched: Default::default(),
-            mapped: Default::default(),
-            lost: Default::default(),
-            save_cycles: Default::default(),
-            load_waits: Default::default(),
-            load_refused: Default::default(),
-            firmware_status: Default::default(),
-            firmware_slot: Default::default(),
-            firmware_crc: Default::default(),
-            device_restore_valid: Default::default(),
-            device_restore: Default::default(),
-            parked: Default::default(),
-            shown_command: Default::default(),
-            shown_reached: Default::default(),
-            shut_down: Default::default(),
-            acknowledge_loss: Default::default(),
-            function_reset: Default::default(),
-            load_request: Default::default(),
-            load_slot: Default::default(),
-            device_number: Default::default(),
-            numbered: Default::default(),
-            select: Default::default(),
-            act_valid: Default::default(),
-            act_place: Default::default(),
-            act_action: Default::default(),
-            ring_base: Default::default(),
-            ring_size: Default::default(),
-            ring_start: Default::default(),
-            commands_accepted: Default::default(),
-            commands_retired: Default::default(),
-            commands_refused: Default::default(),
-            commands_failed: Default::default(),
-            commands_dropped: Default::default(),
-            commands_held: Default::default(),
-            host_reads: Default::default(),
-            host_writes: Default::default(),
-            host_held: Default::default(),
-            host_refused: Default::default(),
-            host_latched: Default::default(),
-            records_lost: Default::default(),
-            unit_read_lines: Default::default(),
-            unit_write_lines: Default::default(),
-            direction_switches: Default::default(),
-            stall_request_full: Default::default(),
-            stall_host_full: Default::default(),
-            _capabilities: capabilities,
-            _geometry: geometry,
-            _held: BTreeMap::new(),
-            _write_address: None,
-            _write_data: None,
-            _answer: false,
-            _read_address: None,
-            _read: None,
-            _pulses: Pulses::default(),
-        }
+        Self { _capabilities: capabilities, _geometry: geometry, ..Self::default() }
     }
 
     /// Which counters count in this cycle.
@@ -494,13 +435,6 @@ fn ring_base(page: usize) -> u32 {
 /// Offset of the size register of a page's ring.
 fn ring_size(page: usize) -> u32 {
     ring_base(page) + (regs::COMPLETION0_SIZE - regs::COMPLETION0_LO)
-}
-
-impl Default for Registers {
-    fn default() -> Self {
-        use regs::capability::{COMPLETION_RECORDS, HOST_ORDERED, POWER_FAIL_SAFE};
-        Self::new(HOST_ORDERED | COMPLETION_RECORDS | POWER_FAIL_SAFE, Sizes::FULL.geometry(UNITS))
-    }
 }
 
 impl Logic for Registers {
@@ -700,59 +634,3 @@ impl Logic for Registers {
         ))
     }
 }
-
-crate::dut_ports!(Registers {
-    clock,
-    reset,
-    clear,
-    axi,
-    pm_bytes,
-    state,
-    generation,
-    replayed,
-    latched,
-    mapped,
-    lost,
-    save_cycles,
-    load_waits,
-    load_refused,
-    firmware_status,
-    firmware_slot,
-    firmware_crc,
-    device_restore_valid,
-    device_restore,
-    parked,
-    shown_command,
-    shown_reached,
-    shut_down,
-    acknowledge_loss,
-    function_reset,
-    load_request,
-    load_slot,
-    device_number,
-    numbered,
-    select,
-    act_valid,
-    act_place,
-    act_action,
-    ring_base,
-    ring_size,
-    ring_start,
-    commands_accepted,
-    commands_retired,
-    commands_refused,
-    commands_failed,
-    commands_dropped,
-    commands_held,
-    host_reads,
-    host_writes,
-    host_held,
-    host_refused,
-    host_latched,
-    records_lost,
-    unit_read_lines,
-    unit_write_lines,
-    direction_switches,
-    stall_request_full,
-    stall_host_full,
-});

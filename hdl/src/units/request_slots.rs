@@ -2,12 +2,13 @@
 
 use crate::bundles::Work;
 use crate::cells::{AsyncRam, Widen};
+use crate::dut::{PortValue, Ports};
 use crate::sizes::Sizes;
 use nearpm_interface::firmware::PROGRAM_WORDS;
 use rust_hdl::prelude::*;
 
 /// What retirement and the save need to know of a command.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Ticket {
     /// Order number.
     pub order: Bits<64>,
@@ -37,26 +38,10 @@ pub struct Ticket {
     pub ordered: Bit,
 }
 
-crate::port_record!(Ticket {
-    order,
-    page,
-    tag,
-    complete,
-    map,
-    commits,
-    logs,
-    unmaps,
-    txid,
-    parks,
-    released,
-    synchronises,
-    ordered
-});
-
 /// The request FIFO's storage: 32 slots in the full card, each held from numbering to retirement.
 ///
 /// Guarantees: what was written at an edge is read from the next cycle on. Which slots are live is the dispatcher's knowledge.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct RequestSlots {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -165,27 +150,3 @@ impl Logic for RequestSlots {
         self.save_resume.next = self.wide_resume.o.val();
     }
 }
-
-crate::dut_ports!(RequestSlots {
-    clock,
-    write_valid,
-    write_slot,
-    write_raw,
-    write_work,
-    write_ticket,
-    write_accepted,
-    write_resume,
-    progress_valid,
-    progress_slot,
-    progress_pc,
-    issue_slot,
-    issue_work,
-    issue_ticket,
-    retire_slot,
-    retire_ticket,
-    save_slot,
-    save_raw,
-    save_accepted,
-    save_ticket,
-    save_resume,
-});

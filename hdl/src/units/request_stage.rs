@@ -1,13 +1,14 @@
 //! A register between who asks for memory and who decides.
 
 use crate::cells::Register;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Holds one request of one direction for the memory port, so that neither side's logic reaches through to the other.
 ///
 /// Guarantees: a request is held from the cycle after it is offered while `ready`, until `take`. Bound: one request every two
 /// cycles, since `ready` follows from the register alone.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct RequestStage {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -65,18 +66,3 @@ impl Logic for RequestStage {
         self.held_tag.next = self.tag_now.q.val();
     }
 }
-
-crate::dut_ports!(RequestStage {
-    clock,
-    reset,
-    valid,
-    ready,
-    line,
-    beats,
-    tag,
-    held,
-    held_line,
-    held_beats,
-    held_tag,
-    take
-});

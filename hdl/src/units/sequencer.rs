@@ -4,9 +4,11 @@ use super::context::Context;
 use super::instruction::{Classify, Decode, Operation};
 use crate::bundles::Work;
 use crate::cells::{AsyncRam, Concat, Register};
+use crate::dut::Ports;
 use nearpm_interface::geometry::CONTEXTS_PER_UNIT;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The instruction that is executed, and what is offered to others.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
@@ -27,7 +29,7 @@ struct State {
 /// sequencer to the other one. The operations of a command reach the memory engine in program order.
 /// Bound: a command's first instruction is executed in the cycle after its issue when the sequencer is free, and its
 /// operation is at the engine in the same cycle.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Sequencer {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -129,80 +131,12 @@ pub struct Sequencer {
     here: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     there: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
     fresh: [Signal<Local, Bit>; CONTEXTS_PER_UNIT],
+    #[default(Constant::new(1.into()))]
     one1: Constant<Bits<1>>,
+    #[default(Constant::new(1.into()))]
     one8: Constant<Bits<8>>,
+    #[default(Constant::new((Status::FirmwareFault as u64).into()))]
     fault_status: Constant<Bits<8>>,
-}
-
-impl Default for Sequencer {
-    fn default() -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            issue_valid: Default::default(),
-            issue_ready: Default::default(),
-            work: Default::default(),
-            prog_we: Default::default(),
-            prog_addr: Default::default(),
-            prog_data: Default::default(),
-            operation_valid: Default::default(),
-            operation_ready: Default::default(),
-            operation: Default::default(),
-            operation_copy: Default::default(),
-            generate_valid: Default::default(),
-            generate_ready: Default::default(),
-            present: Default::default(),
-            object: Default::default(),
-            kind: Default::default(),
-            store_context: Default::default(),
-            store_value: Default::default(),
-            retire: Default::default(),
-            answered: Default::default(),
-            memory_error: Default::default(),
-            failed: Default::default(),
-            done_valid: Default::default(),
-            done_ready: Default::default(),
-            done_slot: Default::default(),
-            done_status: Default::default(),
-            progress_valid: Default::default(),
-            progress_ready: Default::default(),
-            progress_slot: Default::default(),
-            progress_pc: Default::default(),
-            quiet: Default::default(),
-            words: Default::default(),
-            classify: Default::default(),
-            classified: Default::default(),
-            works: Default::default(),
-            contexts: Default::default(),
-            decode: Default::default(),
-            instruction: Default::default(),
-            state: Default::default(),
-            accept: Default::default(),
-            kinds: Default::default(),
-            is_copy: Default::default(),
-            is_generate: Default::default(),
-            fault: Default::default(),
-            operates: Default::default(),
-            step: Default::default(),
-            go_on: Default::default(),
-            starts: Default::default(),
-            start_pc: Default::default(),
-            start_context: Default::default(),
-            length: Default::default(),
-            fetch: Default::default(),
-            pc: Default::default(),
-            next_pc: Default::default(),
-            fetch_pc: Default::default(),
-            fetch_context: Default::default(),
-            stored: Default::default(),
-            here: Default::default(),
-            there: Default::default(),
-            fresh: Default::default(),
-            one1: Constant::new(1.into()),
-            one8: Constant::new(1.into()),
-            fault_status: Constant::new((Status::FirmwareFault as u64).into()),
-        }
-    }
 }
 
 impl Logic for Sequencer {
@@ -381,38 +315,3 @@ impl Logic for Sequencer {
             !self.state.q.val().done & !self.contexts[0].want_done.val() & !self.contexts[1].want_done.val();
     }
 }
-
-crate::dut_ports!(Sequencer {
-    clock,
-    reset,
-    issue_valid,
-    issue_ready,
-    work,
-    prog_we,
-    prog_addr,
-    prog_data,
-    operation_valid,
-    operation_ready,
-    operation,
-    operation_copy,
-    generate_valid,
-    generate_ready,
-    present,
-    object,
-    kind,
-    store_context,
-    store_value,
-    retire,
-    answered,
-    memory_error,
-    failed,
-    done_valid,
-    done_ready,
-    done_slot,
-    done_status,
-    progress_valid,
-    progress_ready,
-    progress_slot,
-    progress_pc,
-    quiet,
-});

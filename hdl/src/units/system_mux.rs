@@ -1,13 +1,14 @@
 //! Who speaks as the memory port's `system` requester.
 
 use crate::bundles::{MemoryRequester, MemoryResponder};
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
 /// Joins Persistence and FirmwareStore into one requester, combinationally.
 ///
 /// Guarantees nothing about two that ask at once: while the firmware store is busy it has the port, and Persistence asks
 /// for nothing (it waits for it at boot, at a load and before a save).
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct SystemMux {
     /// The firmware store is loading.
     pub firmware_busy: Signal<In, Bit>,
@@ -68,5 +69,3 @@ impl Logic for SystemMux {
         self.firmware.b_error.next = self.mem.b_error.val();
     }
 }
-
-crate::dut_ports!(SystemMux { firmware_busy, persistence, firmware, mem });

@@ -4,6 +4,7 @@ mod gates;
 mod shape;
 
 use super::clocked;
+use crate::dut::Ports;
 use rust_hdl::prelude::*;
 pub(crate) use shape::Shape;
 
@@ -17,7 +18,7 @@ fn check(n: usize, k: usize) {
 ///
 /// Request 0 can starve all others; where each must get its turn use [`RoundRobin`]. N is 2 to 64, K
 /// is its index width (the smallest with 2^K >= N).
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct PriorityPick<const N: usize, const K: usize> {
     /// Who asks.
     pub requests: Signal<In, Bits<N>>,
@@ -76,14 +77,12 @@ fn lowest_set(requests: u64) -> u64 {
     if requests == 0 { 0 } else { u64::from(requests.trailing_zeros()) }
 }
 
-crate::dut_ports!([const N: usize, const K: usize] PriorityPick<N, K> { requests, any, index, grant });
-
 /// The next of N requests in turn.
 ///
 /// Picks the lowest request above the one that was taken last, else the lowest of all. A request
 /// that stays up is picked after at most N - 1 others were taken. The pick is combinational, and may
 /// change while it is not taken. N is 2 to 64, K its index width.
-#[derive(LogicBlock)]
+#[derive(LogicBlock, Ports)]
 pub struct RoundRobin<const N: usize, const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -165,7 +164,3 @@ impl<const N: usize, const K: usize> Logic for RoundRobin<N, K> {
         clocked("round_robin", &["reset", "requests", "take"], &[])
     }
 }
-
-crate::dut_ports!([const N: usize, const K: usize] RoundRobin<N, K> {
-    clock, reset, requests, take, any, index, grant
-});

@@ -1,12 +1,14 @@
 //! Requests of the host.
 
 mod kernel;
-mod reset;
 
 use super::header::{BarOffset, ByteCount, LineShape};
 use super::lanes::AlignWrite;
 use super::responder::Owed;
+use crate::dut::Ports;
+use nearpm_interface::geometry::{COMMAND_BAR, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Request types (PG213, completer request descriptor).
 pub mod request_type {
@@ -46,7 +48,7 @@ enum Phase {
 /// have no effect (`unsupported` pulses). When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
 /// end, and until then nothing is taken, whether the link is up again or not. While `hold` says so no request is begun; `idle` says that none is in hand.
 /// Bound: a write takes three cycles and one for each beat, a read two and one for each line, where the access is taken at once.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Completer {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -137,46 +139,33 @@ pub struct Completer {
     shape: LineShape,
     align: AlignWrite,
 
+    #[default(Constant::new((PM_BAR as u64).into()))]
     pm_bar: Constant<Bits<3>>,
+    #[default(Constant::new((COMMAND_BAR as u64).into()))]
     command_bar: Constant<Bits<3>>,
+    #[default(Constant::new((REGISTER_BAR as u64).into()))]
     register_bar: Constant<Bits<3>>,
+    #[default(Constant::new((MSIX_BAR as u64).into()))]
     msix_bar: Constant<Bits<3>>,
+    #[default(Constant::new(request_type::MEMORY_READ.into()))]
     read_type: Constant<Bits<4>>,
+    #[default(Constant::new(request_type::MEMORY_WRITE.into()))]
     write_type: Constant<Bits<4>>,
+    #[default(Constant::new(request_type::MESSAGE.into()))]
     message_type: Constant<Bits<4>>,
     /// Dwords of a request's descriptor.
+    #[default(Constant::new(4.into()))]
     descriptor: Constant<Bits<4>>,
+    #[default(Constant::new(1.into()))]
     one34: Constant<Bits<34>>,
+    #[default(Constant::new((!0xffffu64).into()))]
     behind_descriptor: Constant<Bits<64>>,
+    #[default(Constant::new(0.into()))]
     zero2: Constant<Bits<2>>,
+    #[default(Constant::new(0.into()))]
     zero5: Constant<Bits<5>>,
+    #[default(Constant::new(0.into()))]
     zero64: Constant<Bits<64>>,
+    #[default(Constant::new(4.into()))]
     four_bytes: Constant<Bits<13>>,
 }
-
-crate::dut_ports!(Completer {
-    clock,
-    reset,
-    link_down,
-    shut,
-    hold,
-    idle,
-    cq_tdata,
-    cq_tuser,
-    cq_tlast,
-    cq_tvalid,
-    cq_tready,
-    owe,
-    owed,
-    owe_full,
-    access_valid,
-    access_ready,
-    access_write,
-    access_bar,
-    access_line,
-    access_data,
-    access_strobes,
-    access_lanes,
-    access_idle,
-    unsupported,
-});

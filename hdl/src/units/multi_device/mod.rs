@@ -7,7 +7,6 @@
 
 mod kernel;
 mod records;
-mod reset;
 
 pub use records::{Brief, Message, Note};
 
@@ -16,7 +15,12 @@ use super::parked_places::ParkedPlaces;
 use super::request_slots::Ticket;
 use crate::bundles::MapEntry;
 use crate::cells::{AsyncRam, Fifo, PriorityPick, RoundRobin, Widen};
+use crate::dut::Ports;
+use crate::sizes::Sizes;
+use nearpm_interface::peer::{PATIENCE_CYCLES, PEER_ASKS, PEER_TELLS};
+use nearpm_interface::registers::parked_action;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// What is being looked at.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -43,7 +47,7 @@ enum Phase {
 /// it has retired. The device says and hears nothing before it is numbered. Nothing here waits for the peer port: a message that finds no room is
 /// dropped. Bound: a command is looked at 8 cycles after it has come or a message about it was taken, and a cycle for each other command of its
 /// thread; with several threads in turn.
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MultiDevice {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -255,92 +259,42 @@ pub struct MultiDevice {
     parked_note: Signal<Local, Note>,
     parked_brief: Signal<Local, Brief>,
     speaker: Widen<4, 8>,
+    #[default(Constant::new(1.into()))]
     one16: Constant<Bits<16>>,
+    #[default(Constant::new(0.into()))]
     none16: Constant<Bits<16>>,
+    #[default(Constant::new(1.into()))]
     one12: Constant<Bits<12>>,
+    #[default(Constant::new((PATIENCE_CYCLES - 1).into()))]
     last_cycle: Constant<Bits<12>>,
+    #[default(Constant::new(0.into()))]
     none8: Constant<Bits<8>>,
+    #[default(Constant::new(0.into()))]
     none64: Constant<Bits<64>>,
+    #[default(Constant::new(Brief::default()))]
     no_brief: Constant<Brief>,
+    #[default(Constant::new(Message::default()))]
     no_message: Constant<Message>,
+    #[default(Constant::new(u64::from(PEER_ASKS).into()))]
     asks: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(PEER_TELLS).into()))]
     tells: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(parked_action::RELEASE).into()))]
     releases: Constant<Bits<8>>,
+    #[default(Constant::new(u64::from(parked_action::DISCARD).into()))]
     discards: Constant<Bits<8>>,
 }
 
-crate::dut_ports!(MultiDevice {
-    clock,
-    reset,
-    device_number,
-    numbered,
-    clear,
-    window_open,
-    stop,
-    quiesce,
-    speaks,
-    keep_valid,
-    keep_map,
-    give_valid,
-    give_map,
-    park_valid,
-    park_raw,
-    park_order,
-    park_ticket,
-    busy,
-    waiting,
-    any,
-    full,
-    slot_any,
-    release_valid,
-    release_taken,
-    release_ready,
-    release_raw,
-    release_page,
-    release_order,
-    let_valid,
-    let_map,
-    back_valid,
-    back_map,
-    back_failed,
-    close_valid,
-    close_map,
-    look_map,
-    looked,
-    lookup_pool,
-    lookup_thread,
-    lookup_found,
-    lookup_index,
-    reach_valid,
-    reach_map,
-    reach_txid,
-    reopen_valid,
-    orphans,
-    drop,
-    forget_valid,
-    forget_map,
-    discard_valid,
-    discard_ready,
-    discard_page,
-    discard_tag,
-    act_valid,
-    act_place,
-    act_action,
-    select,
-    parked,
-    shown,
-    shown_map,
-    shown_turn,
-    shown_reached,
-    save_place,
-    saved_valid,
-    saved_raw,
-    saved_order,
-    saved_page,
-    peer_out_valid,
-    peer_out_ready,
-    peer_out_data,
-    peer_in_valid,
-    peer_in_ready,
-    peer_in_data,
-});
+impl MultiDevice {
+    /// With as many places and mapping entries.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            places: ParkedPlaces::new(sizes),
+            heard: Heard::new(sizes),
+            raw: AsyncRam::of_depth(sizes.parked_commands),
+            note: AsyncRam::of_depth(sizes.parked_commands),
+            brief: AsyncRam::of_depth(sizes.parked_commands),
+            ..Self::default()
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! What devices tell each other, and what the table and the registers keep of a command.
 
+use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
 /// A message of the peer port, as `nearpm_interface::peer::PeerMessage`: 128 bits, first field lowest.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Message {
     /// Pool identifier.
     pub pool: Bits<32>,
@@ -17,10 +18,8 @@ pub struct Message {
     pub txid: Bits<64>,
 }
 
-crate::port_record!(Message { pool, thread, device, status, txid });
-
 /// What the table notes of a command beside its bytes.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Note {
     /// Order number under which it was accepted.
     pub order: Bits<64>,
@@ -34,10 +33,8 @@ pub struct Note {
     pub unmaps: Bit,
 }
 
-crate::port_record!(Note { order, page, synchronises, ordered, unmaps });
-
 /// What the registers show of a command that waits.
-#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Brief {
     /// Pool identifier.
     pub pool: Bits<32>,
@@ -52,5 +49,3 @@ pub struct Brief {
     /// Mapping entry.
     pub map: Bits<4>,
 }
-
-crate::port_record!(Brief { pool, thread, opcode, participants, txid, map });

@@ -14,7 +14,6 @@
 
 mod kernel;
 mod lines;
-mod reset;
 mod seal;
 
 pub use lines::{Form, SaveFields, SaveLine};
@@ -22,7 +21,14 @@ pub use seal::SealOfState;
 
 use crate::bundles::{Lost, MapEntry, MemoryRequester};
 use crate::cells::{AsyncRam, Concat, Crc32cBlock, Widen};
+use crate::dut::Ports;
+use crate::sizes::Sizes;
+use nearpm_interface::geometry::{LINE_U64, MAP_ENTRIES, SAVE_BASE};
+use nearpm_interface::registers::state;
+use nearpm_interface::save::{ARM_LINE, HEAD_LINE, ITEM_LINE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE};
+use nearpm_interface::seal::RESIDUE;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Where Persistence is. `Read`, `Write` and `Post` return to the phase in `after`.
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
@@ -94,7 +100,7 @@ enum Section {
 ///
 /// Guarantees: see the module. Bound: from `power_fail` to `save_done` the drain of outstanding bursts, then
 /// at most 1100 cycles and the memory's time for 272 single-line writes and one head (the page has the sum).
-#[derive(LogicBlock)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Persistence {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -357,120 +363,86 @@ pub struct Persistence {
     twice: Concat<8, 1, 9>,
     replays: Signal<Local, Bit>,
 
+    #[default(Constant::new(0.into()))]
     zero1: Constant<Bits<1>>,
+    #[default(Constant::new(0.into()))]
     zero3: Constant<Bits<3>>,
+    #[default(Constant::new(0.into()))]
     zero48: Constant<Bits<48>>,
+    #[default(Constant::new(0.into()))]
     zero64: Constant<Bits<64>>,
+    #[default(Constant::new(1.into()))]
     one7: Constant<Bits<7>>,
+    #[default(Constant::new(1.into()))]
     one9: Constant<Bits<9>>,
+    #[default(Constant::new(1.into()))]
     one3: Constant<Bits<3>>,
+    #[default(Constant::new(1.into()))]
     one16: Constant<Bits<16>>,
+    #[default(Constant::new(1.into()))]
     one32: Constant<Bits<32>>,
+    #[default(Constant::new(0.into()))]
     zero32: Constant<Bits<32>>,
+    #[default(Constant::new(1.into()))]
     one48: Constant<Bits<48>>,
+    #[default(Constant::new(((SAVE_BASE / LINE_U64) >> 9).into()))]
     base: Constant<Bits<25>>,
+    #[default(Constant::new(Bits::<64>::mask()))]
     all_strobes: Constant<Bits<64>>,
+    #[default(Constant::new(0xff.into()))]
     word_strobes: Constant<Bits<64>>,
+    #[default(Constant::new(u64::from(RESIDUE).into()))]
     residue: Constant<Bits<32>>,
+    #[default(Constant::new((MAX_ITEMS as u64).into()))]
     max_items: Constant<Bits<16>>,
+    #[default(Constant::new((MAP_ENTRIES as u64 - 1).into()))]
     last_map: Constant<Bits<7>>,
+    #[default(Constant::new((Sizes::FULL.slots as u64 - 1).into()))]
     last_slot: Constant<Bits<7>>,
+    #[default(Constant::new((Sizes::FULL.lines as u64 - 1).into()))]
     last_line: Constant<Bits<7>>,
+    #[default(Constant::new((Sizes::FULL.parked_commands as u64 - 1).into()))]
     last_place: Constant<Bits<7>>,
+    #[default(Constant::new(5.into()))]
     crc_latency: Constant<Bits<3>>,
+    #[default(Constant::new((ARM_LINE as u64).into()))]
     arm_line: Constant<Bits<9>>,
+    #[default(Constant::new((PROGRESS_LINE as u64).into()))]
     progress_line: Constant<Bits<9>>,
+    #[default(Constant::new((HEAD_LINE as u64).into()))]
     head_line: Constant<Bits<9>>,
+    #[default(Constant::new((MAPPING_LINE as u64).into()))]
     mapping_line: Constant<Bits<9>>,
+    #[default(Constant::new((ITEM_LINE as u64).into()))]
     item_line: Constant<Bits<9>>,
+    #[default(Constant::new(u64::from(state::BOOTING).into()))]
     is_booting: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::REPLAYING).into()))]
     is_replaying: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::OPEN).into()))]
     is_open: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::LOSS).into()))]
     is_loss: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::NO_FIRMWARE).into()))]
     is_no_firmware: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::FIRMWARE_MISSING).into()))]
     is_missing: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::SAVING).into()))]
     is_saving: Constant<Bits<3>>,
+    #[default(Constant::new(u64::from(state::SAVED).into()))]
     is_saved: Constant<Bits<3>>,
 }
 
-crate::dut_ports!(Persistence {
-    clock,
-    reset,
-    power_fail,
-    save_done,
-    state,
-    generation,
-    replayed,
-    save_cycles,
-    shut_down,
-    acknowledge_loss,
-    function_reset,
-    load_request,
-    load_slot,
-    load_waits,
-    load_refused,
-    firmware_load,
-    firmware_slot,
-    firmware_boot,
-    firmware_expect,
-    firmware_busy,
-    firmware_ok,
-    firmware_crc,
-    window_open,
-    stop,
-    quiesce,
-    quiet,
-    idle,
-    failed,
-    store_failed,
-    lost,
-    lost_any,
-    lost_forget,
-    restore_lost,
-    latched_any,
-    clear,
-    order,
-    parked_any,
-    device_number,
-    restore_valid,
-    restore_order,
-    restore_device,
-    save_index,
-    saved_map,
-    saved_slot_valid,
-    saved_slot_command,
-    saved_slot_order,
-    saved_slot_page,
-    saved_slot_resume,
-    saved_slot_released,
-    saved_parked_valid,
-    saved_parked_command,
-    saved_parked_order,
-    saved_parked_page,
-    saved_line_valid,
-    saved_line_data,
-    saved_line_line,
-    saved_line_strobes,
-    saved_line_order,
-    map_restore_valid,
-    map_restore_index,
-    map_restore,
-    inject_command_valid,
-    inject_command_ready,
-    inject_command,
-    inject_page,
-    inject_resume,
-    inject_released,
-    inject_parks,
-    inject_accepted,
-    redo,
-    inject_store_valid,
-    inject_store_ready,
-    inject_store_line,
-    inject_store_data,
-    inject_store_strobes,
-    gate_valid,
-    gate_pc,
-    gate_ready,
-    mem,
-});
+const _: () = assert!((SAVE_BASE / LINE_U64).is_multiple_of(512), "the save area starts at a multiple of 512 lines");
+
+impl Persistence {
+    /// Saves as many slots, lines and places. The mappings of a save are those of the full card: entries that are not there are not in use.
+    pub fn new(sizes: &Sizes) -> Self {
+        Self {
+            last_slot: Constant::new((sizes.slots as u64 - 1).into()),
+            last_line: Constant::new((sizes.lines as u64 - 1).into()),
+            last_place: Constant::new((sizes.parked_commands as u64 - 1).into()),
+            ..Self::default()
+        }
+    }
+}

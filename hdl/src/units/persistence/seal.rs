@@ -1,6 +1,7 @@
 //! The checksum of a head, from the state of a CRC that was given the head with zeros in its last four bytes.
 
 use crate::cells::crc32c_block::retreat;
+use crate::dut::Ports;
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::seal::HEAD_COVERED;
 use rust_hdl::prelude::*;
@@ -12,7 +13,7 @@ const UNCOVERED: usize = (LINE - HEAD_COVERED) * 8;
 ///
 /// A CRC state moves linearly, so the state behind the covered bytes follows from the state behind the
 /// whole line when the line ends in zeros. 32 XORs of about 16 bits.
-#[derive(LogicBlock, Default)]
+#[derive(LogicBlock, Default, Ports)]
 pub struct SealOfState {
     /// State of `Crc32cBlock` after the body and the head, whose last four bytes were zero.
     pub state: Signal<In, Bits<32>>,
@@ -40,5 +41,3 @@ impl Logic for SealOfState {
         Verilog::Custom(code + "end\n")
     }
 }
-
-crate::dut_ports!(SealOfState { state, crc });

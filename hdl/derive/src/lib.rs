@@ -1,11 +1,16 @@
-//! Derives of hardware's units: ports by name ([`Ports`](macro@Ports)), and records that ports carry ([`PortValue`](macro@PortValue)).
+//! Macros for hardware's units: ports by name ([`Ports`](macro@Ports)), records that ports carry ([`PortValue`](macro@PortValue)), and kernels in
+//! steps ([`macro@steps`]).
 //!
-//! Both are for structs with named fields of the crate `nearpm-hdl`, whose traits of the same names they implement.
+//! The derives are for structs with named fields, and implement the traits of the same names of the crate `nearpm-hdl`.
+
+mod steps;
 
 use proc_macro::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, Visibility, parse_macro_input, parse_quote};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericParam, ItemImpl, Visibility, parse_macro_input, parse_quote,
+};
 
 /// The fields of a struct with named fields.
 fn fields(input: &DeriveInput) -> syn::Result<Vec<&Field>> {
@@ -80,4 +85,14 @@ fn port_value_of(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
             }
         }
     })
+}
+
+/// Lets the kernel of a unit be written as methods. rust-hdl makes Verilog of one function, `update`, and knows no calls in it; so every `self.step();`, and every
+/// `self.step()` behind the arrow of a `match`, becomes what the step's body says. Put it on the `impl Logic`, in place of `#[hdl_gen]` on `update`.
+///
+/// Steps are the other methods of `&mut self` alone there. They may take further ones; one that nobody takes, or that takes itself, is an error.
+#[proc_macro_attribute]
+pub fn steps(_: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemImpl);
+    steps::joined(item).unwrap_or_else(Error::into_compile_error).into()
 }

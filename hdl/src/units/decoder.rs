@@ -4,6 +4,7 @@ use super::request_slots::Ticket;
 use crate::bundles::{MapEntry, Work};
 use crate::cells::{Concat, Widen};
 use crate::dut::Ports;
+use nearpm_hdl_derive::steps;
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
@@ -313,8 +314,8 @@ fn code(status: Status) -> Constant<Bits<8>> {
     Constant::new(u64::from(status.code()).into())
 }
 
+#[steps]
 impl Logic for Decoder {
-    #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
             self,
@@ -379,7 +380,36 @@ impl Logic for Decoder {
             sa_lap,
             da_lap
         );
-        // Fields of the command in hand; see the layout of `Command`.
+        self.fields();
+        self.length();
+        self.source();
+        self.destination();
+        self.auxiliary();
+        self.wider();
+        self.thread();
+        match self.step.q.val() {
+            Step::Idle => self.idle(),
+            Step::Size => self.size(),
+            Step::Ends => self.ends(),
+            Step::Bounds => self.bounds(),
+            Step::Overlap => self.overlap(),
+            Step::Judge => self.judge(),
+            Step::Offer => self.offer(),
+            Step::Refuse => self.refuse(),
+            _ => {
+                self.step.d.next = Step::Idle;
+            }
+        }
+        self.reset();
+        self.answer();
+        self.judgement();
+        self.refusal();
+        self.item();
+        self.work();
+    }
+
+    /// What of the command in hand is looked up; see the layout of `Command`.
+    fn fields(&mut self) {
         self.lookup_pool.next = self.raw.q.val().get_bits::<32>(32);
         self.lookup_thread.next = self.raw.q.val().get_bits::<16>(16);
         self.descriptor_index.next = self.raw.q.val().get_bits::<5>(0);
@@ -388,7 +418,10 @@ impl Logic for Decoder {
         self.finished.next = false;
         self.item_valid.next = false;
         self.idle.next = false;
+    }
 
+    /// How many lines the bytes of a log entry span.
+    fn length(&mut self) {
         self.uses_length.next = false;
         self.logged_offset.next = self.raw.q.val().get_bits::<6>(128);
         if self.descriptor.val().get_bit(25) {
@@ -398,6 +431,10 @@ impl Logic for Decoder {
         self.wide_length.i.next = self.raw.q.val().get_bits::<19>(384);
         self.spanned.next = self.wide_offset.o.val() + self.wide_length.o.val() + self.line_less_one.val();
         self.wide_lines.i.next = self.spanned.val().get_bits::<14>(6);
+    }
+
+    /// The first operand: its bytes by its use, and its addresses.
+    fn source(&mut self) {
         self.low_s.next = self.raw.q.val().get_bits::<40>(128);
         self.use_s.next = self.desc.q.val().get_bits::<2>(9);
         self.size_s.next = self.wide_length.o.val();
@@ -415,6 +452,10 @@ impl Logic for Decoder {
         self.final_s.next = self.end_s.q.val() - self.one_wide.val();
         self.address_s.high.next = self.head_s.q.val();
         self.address_s.low.next = self.low_s.val().get_bits::<6>(0);
+    }
+
+    /// The second operand.
+    fn destination(&mut self) {
         self.low_d.next = self.raw.q.val().get_bits::<40>(192);
         self.use_d.next = self.desc.q.val().get_bits::<2>(11);
         self.size_d.next = self.wide_length.o.val();
@@ -432,6 +473,10 @@ impl Logic for Decoder {
         self.final_d.next = self.end_d.q.val() - self.one_wide.val();
         self.address_d.high.next = self.head_d.q.val();
         self.address_d.low.next = self.low_d.val().get_bits::<6>(0);
+    }
+
+    /// The third operand.
+    fn auxiliary(&mut self) {
         self.low_a.next = self.raw.q.val().get_bits::<40>(256);
         self.use_a.next = self.desc.q.val().get_bits::<2>(13);
         self.size_a.next = self.wide_length.o.val();
@@ -449,6 +494,10 @@ impl Logic for Decoder {
         self.final_a.next = self.end_a.q.val() - self.one_wide.val();
         self.address_a.high.next = self.head_a.q.val();
         self.address_a.low.next = self.low_a.val().get_bits::<6>(0);
+    }
+
+    /// What is compared without overflow.
+    fn wider(&mut self) {
         self.wide_bytes.i.next = self.entry.val().bytes;
         self.wide_ring.i.next = self.entry.val().ring;
         self.wide_ring_bytes.i.next = self.entry.val().ring_bytes;
@@ -457,6 +506,10 @@ impl Logic for Decoder {
         self.wide_pm.high.next = self.pm_lines.val();
         self.wide_pm.low.next = self.zero6.val();
         self.wider_pm.i.next = self.wide_pm.o.val();
+    }
+
+    /// What the mapping entry and other devices say of the command's thread.
+    fn thread(&mut self) {
         self.own_bit.d.next = self.one_bit.val() << self.device_number.val();
         self.devices.next = self.raw.q.val().get_bits::<32>(448);
         self.strange_devices.next = self.devices.val() & !self.own_bit.q.val();
@@ -466,235 +519,244 @@ impl Logic for Decoder {
         self.base.next = self.entry.val().base;
         self.base_line.next = self.base.val().get_bits::<34>(6);
         self.known_txid.next = self.entry.val().committed;
+    }
 
-        match self.step.q.val() {
-            Step::Idle => {
-                self.idle.next = !self.inject_valid.val() & !self.cmd_valid.val();
-                self.injected.d.next = self.inject_valid.val();
-                self.inject_taken.next = self.inject_valid.val();
-                self.released.d.next = self.inject_valid.val() & self.inject_released.val();
-                self.parks.d.next = self.inject_valid.val() & self.inject_parks.val();
-                self.exempt.d.next = self.inject_valid.val() & (self.inject_parks.val() | self.inject_released.val());
-                self.accepted.d.next = self.inject_accepted.val();
-                if self.inject_valid.val() {
-                    self.raw.d.next = self.inject_data.val();
-                    self.page.d.next = self.inject_page.val();
-                    self.resume.d.next = self.inject_resume.val();
-                    self.lookup_pool.next = self.inject_data.val().get_bits::<32>(32);
-                    self.lookup_thread.next = self.inject_data.val().get_bits::<16>(16);
-                    self.descriptor_index.next = self.inject_data.val().get_bits::<5>(0);
-                    self.step.d.next = Step::Size;
-                } else {
-                    self.cmd_ready.next = self.cmd_valid.val();
-                    self.lookup_pool.next = self.cmd_data.val().get_bits::<32>(32);
-                    self.lookup_thread.next = self.cmd_data.val().get_bits::<16>(16);
-                    self.descriptor_index.next = self.cmd_data.val().get_bits::<5>(0);
-                    self.raw.d.next = self.cmd_data.val();
-                    self.page.d.next = self.cmd_page.val();
-                    self.resume.d.next = self.zero8.val();
-                    if self.cmd_valid.val() {
-                        self.step.d.next = Step::Size;
-                    }
-                }
-            }
-            Step::Size => {
-                // The descriptor is here, the mapping not yet.
-                self.desc.d.next = self.descriptor.val();
-                self.entry_bytes.d.next = (self.wide_lines.o.val() + self.one_line.val()) << 6;
-                self.length_bad.d.next = (self.raw.q.val().get_bits::<32>(384) == self.zero_word.val())
-                    | self.raw.q.val().get_bits::<13>(403).any()
-                    | (self.raw.q.val().get_bit(402) & self.raw.q.val().get_bits::<18>(384).any());
-                self.others.d.next = self.strange_devices.val().any();
-                self.strangers.d.next = self.strange_devices.val().get_bits::<24>(8).any()
-                    | (self.devices.val().any() & !(self.devices.val() & self.own_bit.q.val()).any())
-                    | (self.strange_devices.val().any() & !self.speaks.val() & !self.injected.q.val());
-                self.step.d.next = Step::Ends;
-            }
-            Step::Ends => {
-                self.end_s.d.next = self.wide_s.o.val() + self.wide_size_s.o.val();
-                self.far_s.d.next = self.raw.q.val().get_bits::<24>(168).any();
-                self.end_d.d.next = self.wide_d.o.val() + self.wide_size_d.o.val();
-                self.far_d.d.next = self.raw.q.val().get_bits::<24>(232).any();
-                self.end_a.d.next = self.wide_a.o.val() + self.wide_size_a.o.val();
-                self.far_a.d.next = self.raw.q.val().get_bits::<24>(296).any();
-                self.ring_end.d.next = self.wide_ring.o.val() + self.wide_ring_bytes.o.val();
-                self.map_end.d.next = self.wide_s.o.val() + self.wide_d.o.val();
-                self.map_ring_end.d.next = self.wide_a.o.val() + self.wide_map_length.o.val();
-                self.old_txid.d.next = self.raw.q.val().get_bits::<64>(64) <= self.known_txid.val();
-                self.step.d.next = Step::Bounds;
-            }
-            Step::Bounds => {
-                self.beyond_s.d.next = self.end_s.q.val() > self.wide_bytes.o.val();
-                self.before_ring_s.d.next = self.wide_s.o.val() < self.wide_ring.o.val();
-                self.behind_ring_s.d.next = self.end_s.q.val() > self.ring_end.q.val();
-                self.first_s.d.next = self.low_s.val().get_bits::<34>(6);
-                self.last_s.d.next = self.final_s.val().get_bits::<34>(6);
-                self.askew_s.d.next = ((self.use_s.val() == self.use_entry.val())
-                    & self.low_s.val().get_bits::<6>(0).any())
-                    | ((self.use_s.val() == self.use_word.val()) & self.low_s.val().get_bits::<3>(0).any());
-                self.beyond_d.d.next = self.end_d.q.val() > self.wide_bytes.o.val();
-                self.before_ring_d.d.next = self.wide_d.o.val() < self.wide_ring.o.val();
-                self.behind_ring_d.d.next = self.end_d.q.val() > self.ring_end.q.val();
-                self.first_d.d.next = self.low_d.val().get_bits::<34>(6);
-                self.last_d.d.next = self.final_d.val().get_bits::<34>(6);
-                self.askew_d.d.next = ((self.use_d.val() == self.use_entry.val())
-                    & self.low_d.val().get_bits::<6>(0).any())
-                    | ((self.use_d.val() == self.use_word.val()) & self.low_d.val().get_bits::<3>(0).any());
-                self.beyond_a.d.next = self.end_a.q.val() > self.wide_bytes.o.val();
-                self.before_ring_a.d.next = self.wide_a.o.val() < self.wide_ring.o.val();
-                self.behind_ring_a.d.next = self.end_a.q.val() > self.ring_end.q.val();
-                self.first_a.d.next = self.low_a.val().get_bits::<34>(6);
-                self.last_a.d.next = self.final_a.val().get_bits::<34>(6);
-                self.askew_a.d.next = ((self.use_a.val() == self.use_entry.val())
-                    & self.low_a.val().get_bits::<6>(0).any())
-                    | ((self.use_a.val() == self.use_word.val()) & self.low_a.val().get_bits::<3>(0).any());
-                self.incongruent.d.next = self.low_s.val().get_bits::<6>(0) != self.low_d.val().get_bits::<6>(0);
-                self.map_askew.d.next =
-                    self.low_s.val().get_bits::<6>(0).any() | self.low_a.val().get_bits::<6>(0).any();
-                self.map_far.d.next =
-                    self.far_s.q.val() | self.far_d.q.val() | self.far_a.q.val() | !self.low_d.val().any();
-                self.map_beyond.d.next = self.map_end.q.val() > self.wider_pm.o.val();
-                self.map_low.d.next = self.low_s.val() < self.pools_base.val();
-                self.map_ring_beyond.d.next = self.map_ring_end.q.val() > self.wide_d.o.val();
-                self.step.d.next = Step::Overlap;
-            }
-            Step::Overlap => {
-                // What is behind a command that waits, or has waited, in its thread may have to wait as well.
-                if !self.released.q.val()
-                    & !self.desc.q.val().get_bit(21)
-                    & ((self.desc.q.val().get_bit(26) & self.others.q.val())
-                        | ((self.desc.q.val().get_bit(26) | self.desc.q.val().get_bit(18))
-                            & self.busy_now.val().get_bit(0)))
-                {
-                    self.parks.d.next = true;
-                }
-                self.head_s.d.next = self.base_line.val() + self.first_s.q.val();
-                self.tail_s.d.next = self.base_line.val() + self.last_s.q.val();
-                self.head_d.d.next = self.base_line.val() + self.first_d.q.val();
-                self.tail_d.d.next = self.base_line.val() + self.last_d.q.val();
-                self.head_a.d.next = self.base_line.val() + self.first_a.q.val();
-                self.tail_a.d.next = self.base_line.val() + self.last_a.q.val();
-                self.sd_lap.d.next = (self.use_s.val() != self.no_use.val())
-                    & (self.use_d.val() != self.no_use.val())
-                    & (self.first_s.q.val() <= self.last_d.q.val())
-                    & (self.first_d.q.val() <= self.last_s.q.val());
-                self.sa_lap.d.next = (self.use_s.val() != self.no_use.val())
-                    & (self.use_a.val() != self.no_use.val())
-                    & (self.first_s.q.val() <= self.last_a.q.val())
-                    & (self.first_a.q.val() <= self.last_s.q.val());
-                self.da_lap.d.next = (self.use_d.val() != self.no_use.val())
-                    & (self.use_a.val() != self.no_use.val())
-                    & (self.first_d.q.val() <= self.last_a.q.val())
-                    & (self.first_a.q.val() <= self.last_d.q.val());
-                self.step.d.next = Step::Judge;
-            }
-            Step::Judge => {
-                // From the last check to the first: the first that fails has the word.
-                self.status.d.next = self.zero8.val();
-                if self.parks.q.val() & self.full.val() {
-                    self.status.d.next = self.parked_full.val();
-                    self.refuse.next = true;
-                }
-                if self.desc.q.val().get_bit(24) & self.old_txid.q.val() & !self.injected.q.val() {
-                    // Not for a replay: it was accepted before the commit that is known by now.
-                    self.status.d.next = self.stale.val();
-                    self.refuse.next = true;
-                }
-                if self.lapped.val() {
-                    self.status.d.next = self.overlapping.val();
-                    self.refuse.next = true;
-                }
-                if self.outside.val() {
-                    self.status.d.next = self.out_of_range.val();
-                    self.refuse.next = true;
-                }
-                if self.askew.val() {
-                    self.status.d.next = self.misaligned.val();
-                    self.refuse.next = true;
-                }
-                if self.uses_length.val() & self.length_bad.q.val() {
-                    self.status.d.next = self.bad_length.val();
-                    self.refuse.next = true;
-                }
-                if self.map_flags.val().get_bit(1) & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
-                    self.status.d.next = self.is_latched.val();
-                    self.refuse.next = true;
-                }
-                if !self.found.val() | (self.map_flags.val().get_bit(2) & !self.exempt.q.val()) {
-                    self.status.d.next = self.unmapped.val();
-                    self.refuse.next = true;
-                }
-                if self.desc.q.val().get_bit(21) {
-                    // A map has a list of its own.
-                    self.refuse.next = false;
-                    self.status.d.next = self.zero8.val();
-                    if self.map_far.q.val()
-                        | self.map_beyond.q.val()
-                        | self.map_low.q.val()
-                        | self.map_ring_beyond.q.val()
-                    {
-                        self.status.d.next = self.out_of_range.val();
-                        self.refuse.next = true;
-                    }
-                    if self.map_askew.q.val() {
-                        self.status.d.next = self.misaligned.val();
-                        self.refuse.next = true;
-                    }
-                    if !self.any_free.val() {
-                        self.status.d.next = self.map_full.val();
-                        self.refuse.next = true;
-                    }
-                    if self.found.val() {
-                        self.status.d.next = self.map_exists.val();
-                        self.refuse.next = true;
-                    }
-                }
-                if self.strangers.q.val() {
-                    self.status.d.next = self.bad_participants.val();
-                    self.refuse.next = true;
-                }
-                if self.desc.q.val().get_bit(19) & self.page.q.val().any() {
-                    self.status.d.next = self.not_privileged.val();
-                    self.refuse.next = true;
-                }
-                if !self.desc.q.val().get_bit(8) | self.raw.q.val().get_bits::<3>(5).any() {
-                    self.status.d.next = self.bad_opcode.val();
-                    self.refuse.next = true;
-                }
-                self.step.d.next = Step::Offer;
-                if self.refuse.val() {
-                    self.step.d.next = Step::Refuse;
-                }
-            }
-            Step::Offer => {
-                self.item_valid.next = true;
-                if self.item_ready.val() {
-                    self.finished.next = true;
-                    self.step.d.next = Step::Idle;
-                } else {
-                    if self.slots_lost.val() & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
-                        // Waiting would be for ever, with the unmap that frees slots behind this command.
-                        self.status.d.next = self.is_latched.val();
-                        self.step.d.next = Step::Refuse;
-                    }
-                }
-            }
-            Step::Refuse => {
-                if self.refused_ready.val() {
-                    self.finished.next = true;
-                    self.step.d.next = Step::Idle;
-                }
-            }
-            _ => {
-                self.step.d.next = Step::Idle;
+    /// Takes a command that a replay or another device gives back, or else a new one.
+    fn idle(&mut self) {
+        self.idle.next = !self.inject_valid.val() & !self.cmd_valid.val();
+        self.injected.d.next = self.inject_valid.val();
+        self.inject_taken.next = self.inject_valid.val();
+        self.released.d.next = self.inject_valid.val() & self.inject_released.val();
+        self.parks.d.next = self.inject_valid.val() & self.inject_parks.val();
+        self.exempt.d.next = self.inject_valid.val() & (self.inject_parks.val() | self.inject_released.val());
+        self.accepted.d.next = self.inject_accepted.val();
+        if self.inject_valid.val() {
+            self.raw.d.next = self.inject_data.val();
+            self.page.d.next = self.inject_page.val();
+            self.resume.d.next = self.inject_resume.val();
+            self.lookup_pool.next = self.inject_data.val().get_bits::<32>(32);
+            self.lookup_thread.next = self.inject_data.val().get_bits::<16>(16);
+            self.descriptor_index.next = self.inject_data.val().get_bits::<5>(0);
+            self.step.d.next = Step::Size;
+        } else {
+            self.cmd_ready.next = self.cmd_valid.val();
+            self.lookup_pool.next = self.cmd_data.val().get_bits::<32>(32);
+            self.lookup_thread.next = self.cmd_data.val().get_bits::<16>(16);
+            self.descriptor_index.next = self.cmd_data.val().get_bits::<5>(0);
+            self.raw.d.next = self.cmd_data.val();
+            self.page.d.next = self.cmd_page.val();
+            self.resume.d.next = self.zero8.val();
+            if self.cmd_valid.val() {
+                self.step.d.next = Step::Size;
             }
         }
+    }
+
+    /// The descriptor is here, the mapping not yet.
+    fn size(&mut self) {
+        self.desc.d.next = self.descriptor.val();
+        self.entry_bytes.d.next = (self.wide_lines.o.val() + self.one_line.val()) << 6;
+        self.length_bad.d.next = (self.raw.q.val().get_bits::<32>(384) == self.zero_word.val())
+            | self.raw.q.val().get_bits::<13>(403).any()
+            | (self.raw.q.val().get_bit(402) & self.raw.q.val().get_bits::<18>(384).any());
+        self.others.d.next = self.strange_devices.val().any();
+        self.strangers.d.next = self.strange_devices.val().get_bits::<24>(8).any()
+            | (self.devices.val().any() & !(self.devices.val() & self.own_bit.q.val()).any())
+            | (self.strange_devices.val().any() & !self.speaks.val() & !self.injected.q.val());
+        self.step.d.next = Step::Ends;
+    }
+
+    /// Where the operands end.
+    fn ends(&mut self) {
+        self.end_s.d.next = self.wide_s.o.val() + self.wide_size_s.o.val();
+        self.far_s.d.next = self.raw.q.val().get_bits::<24>(168).any();
+        self.end_d.d.next = self.wide_d.o.val() + self.wide_size_d.o.val();
+        self.far_d.d.next = self.raw.q.val().get_bits::<24>(232).any();
+        self.end_a.d.next = self.wide_a.o.val() + self.wide_size_a.o.val();
+        self.far_a.d.next = self.raw.q.val().get_bits::<24>(296).any();
+        self.ring_end.d.next = self.wide_ring.o.val() + self.wide_ring_bytes.o.val();
+        self.map_end.d.next = self.wide_s.o.val() + self.wide_d.o.val();
+        self.map_ring_end.d.next = self.wide_a.o.val() + self.wide_map_length.o.val();
+        self.old_txid.d.next = self.raw.q.val().get_bits::<64>(64) <= self.known_txid.val();
+        self.step.d.next = Step::Bounds;
+    }
+
+    /// What of that is out of bounds.
+    fn bounds(&mut self) {
+        self.beyond_s.d.next = self.end_s.q.val() > self.wide_bytes.o.val();
+        self.before_ring_s.d.next = self.wide_s.o.val() < self.wide_ring.o.val();
+        self.behind_ring_s.d.next = self.end_s.q.val() > self.ring_end.q.val();
+        self.first_s.d.next = self.low_s.val().get_bits::<34>(6);
+        self.last_s.d.next = self.final_s.val().get_bits::<34>(6);
+        self.askew_s.d.next = ((self.use_s.val() == self.use_entry.val()) & self.low_s.val().get_bits::<6>(0).any())
+            | ((self.use_s.val() == self.use_word.val()) & self.low_s.val().get_bits::<3>(0).any());
+        self.beyond_d.d.next = self.end_d.q.val() > self.wide_bytes.o.val();
+        self.before_ring_d.d.next = self.wide_d.o.val() < self.wide_ring.o.val();
+        self.behind_ring_d.d.next = self.end_d.q.val() > self.ring_end.q.val();
+        self.first_d.d.next = self.low_d.val().get_bits::<34>(6);
+        self.last_d.d.next = self.final_d.val().get_bits::<34>(6);
+        self.askew_d.d.next = ((self.use_d.val() == self.use_entry.val()) & self.low_d.val().get_bits::<6>(0).any())
+            | ((self.use_d.val() == self.use_word.val()) & self.low_d.val().get_bits::<3>(0).any());
+        self.beyond_a.d.next = self.end_a.q.val() > self.wide_bytes.o.val();
+        self.before_ring_a.d.next = self.wide_a.o.val() < self.wide_ring.o.val();
+        self.behind_ring_a.d.next = self.end_a.q.val() > self.ring_end.q.val();
+        self.first_a.d.next = self.low_a.val().get_bits::<34>(6);
+        self.last_a.d.next = self.final_a.val().get_bits::<34>(6);
+        self.askew_a.d.next = ((self.use_a.val() == self.use_entry.val()) & self.low_a.val().get_bits::<6>(0).any())
+            | ((self.use_a.val() == self.use_word.val()) & self.low_a.val().get_bits::<3>(0).any());
+        self.incongruent.d.next = self.low_s.val().get_bits::<6>(0) != self.low_d.val().get_bits::<6>(0);
+        self.map_askew.d.next = self.low_s.val().get_bits::<6>(0).any() | self.low_a.val().get_bits::<6>(0).any();
+        self.map_far.d.next = self.far_s.q.val() | self.far_d.q.val() | self.far_a.q.val() | !self.low_d.val().any();
+        self.map_beyond.d.next = self.map_end.q.val() > self.wider_pm.o.val();
+        self.map_low.d.next = self.low_s.val() < self.pools_base.val();
+        self.map_ring_beyond.d.next = self.map_ring_end.q.val() > self.wide_d.o.val();
+        self.step.d.next = Step::Overlap;
+    }
+
+    /// The lines of the operands, and which of them meet; whether the command waits for other devices.
+    fn overlap(&mut self) {
+        // What is behind a command that waits, or has waited, in its thread may have to wait as well.
+        if !self.released.q.val()
+            & !self.desc.q.val().get_bit(21)
+            & ((self.desc.q.val().get_bit(26) & self.others.q.val())
+                | ((self.desc.q.val().get_bit(26) | self.desc.q.val().get_bit(18)) & self.busy_now.val().get_bit(0)))
+        {
+            self.parks.d.next = true;
+        }
+        self.head_s.d.next = self.base_line.val() + self.first_s.q.val();
+        self.tail_s.d.next = self.base_line.val() + self.last_s.q.val();
+        self.head_d.d.next = self.base_line.val() + self.first_d.q.val();
+        self.tail_d.d.next = self.base_line.val() + self.last_d.q.val();
+        self.head_a.d.next = self.base_line.val() + self.first_a.q.val();
+        self.tail_a.d.next = self.base_line.val() + self.last_a.q.val();
+        self.sd_lap.d.next = (self.use_s.val() != self.no_use.val())
+            & (self.use_d.val() != self.no_use.val())
+            & (self.first_s.q.val() <= self.last_d.q.val())
+            & (self.first_d.q.val() <= self.last_s.q.val());
+        self.sa_lap.d.next = (self.use_s.val() != self.no_use.val())
+            & (self.use_a.val() != self.no_use.val())
+            & (self.first_s.q.val() <= self.last_a.q.val())
+            & (self.first_a.q.val() <= self.last_s.q.val());
+        self.da_lap.d.next = (self.use_d.val() != self.no_use.val())
+            & (self.use_a.val() != self.no_use.val())
+            & (self.first_d.q.val() <= self.last_a.q.val())
+            & (self.first_a.q.val() <= self.last_d.q.val());
+        self.step.d.next = Step::Judge;
+    }
+
+    /// From the last check to the first: the first that fails has the word.
+    fn judge(&mut self) {
+        self.status.d.next = self.zero8.val();
+        if self.parks.q.val() & self.full.val() {
+            self.status.d.next = self.parked_full.val();
+            self.refuse.next = true;
+        }
+        if self.desc.q.val().get_bit(24) & self.old_txid.q.val() & !self.injected.q.val() {
+            // Not for a replay: it was accepted before the commit that is known by now.
+            self.status.d.next = self.stale.val();
+            self.refuse.next = true;
+        }
+        if self.lapped.val() {
+            self.status.d.next = self.overlapping.val();
+            self.refuse.next = true;
+        }
+        if self.outside.val() {
+            self.status.d.next = self.out_of_range.val();
+            self.refuse.next = true;
+        }
+        if self.askew.val() {
+            self.status.d.next = self.misaligned.val();
+            self.refuse.next = true;
+        }
+        if self.uses_length.val() & self.length_bad.q.val() {
+            self.status.d.next = self.bad_length.val();
+            self.refuse.next = true;
+        }
+        if self.map_flags.val().get_bit(1) & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
+            self.status.d.next = self.is_latched.val();
+            self.refuse.next = true;
+        }
+        if !self.found.val() | (self.map_flags.val().get_bit(2) & !self.exempt.q.val()) {
+            self.status.d.next = self.unmapped.val();
+            self.refuse.next = true;
+        }
+        if self.desc.q.val().get_bit(21) {
+            // A map has a list of its own.
+            self.refuse.next = false;
+            self.status.d.next = self.zero8.val();
+            if self.map_far.q.val() | self.map_beyond.q.val() | self.map_low.q.val() | self.map_ring_beyond.q.val() {
+                self.status.d.next = self.out_of_range.val();
+                self.refuse.next = true;
+            }
+            if self.map_askew.q.val() {
+                self.status.d.next = self.misaligned.val();
+                self.refuse.next = true;
+            }
+            if !self.any_free.val() {
+                self.status.d.next = self.map_full.val();
+                self.refuse.next = true;
+            }
+            if self.found.val() {
+                self.status.d.next = self.map_exists.val();
+                self.refuse.next = true;
+            }
+        }
+        if self.strangers.q.val() {
+            self.status.d.next = self.bad_participants.val();
+            self.refuse.next = true;
+        }
+        if self.desc.q.val().get_bit(19) & self.page.q.val().any() {
+            self.status.d.next = self.not_privileged.val();
+            self.refuse.next = true;
+        }
+        if !self.desc.q.val().get_bit(8) | self.raw.q.val().get_bits::<3>(5).any() {
+            self.status.d.next = self.bad_opcode.val();
+            self.refuse.next = true;
+        }
+        self.step.d.next = Step::Offer;
+        if self.refuse.val() {
+            self.step.d.next = Step::Refuse;
+        }
+    }
+
+    /// Offers the item to the ordering point.
+    fn offer(&mut self) {
+        self.item_valid.next = true;
+        if self.item_ready.val() {
+            self.finished.next = true;
+            self.step.d.next = Step::Idle;
+        } else {
+            if self.slots_lost.val() & !self.desc.q.val().get_bit(22) & !self.exempt.q.val() {
+                // Waiting would be for ever, with the unmap that frees slots behind this command.
+                self.status.d.next = self.is_latched.val();
+                self.step.d.next = Step::Refuse;
+            }
+        }
+    }
+
+    /// Tells the page of the command why it is refused.
+    fn refuse(&mut self) {
+        if self.refused_ready.val() {
+            self.finished.next = true;
+            self.step.d.next = Step::Idle;
+        }
+    }
+
+    /// At reset: no command.
+    fn reset(&mut self) {
         if self.reset.val() {
             self.step.d.next = Step::Idle;
         }
+    }
+
+    /// Who gave the command hears that it is done with.
+    fn answer(&mut self) {
         self.cmd_done.next = self.finished.val() & !self.injected.q.val();
         self.inject_ready.next = self.finished.val() & self.injected.q.val();
+    }
 
+    /// What the checks of all operands say together.
+    fn judgement(&mut self) {
         self.askew.next = self.askew_s.q.val()
             | self.askew_d.q.val()
             | self.askew_a.q.val()
@@ -722,12 +784,18 @@ impl Logic for Decoder {
         {
             self.outside.next = true;
         }
+    }
 
+    /// The refusal that is offered.
+    fn refusal(&mut self) {
         self.refused_valid.next = (self.step.q.val() == Step::Refuse) & self.refused_ready.val();
         self.refused_page.next = self.page.q.val();
         self.refused_tag.next = self.raw.q.val().get_bits::<32>(416);
         self.refused_status.next = self.status.q.val();
+    }
 
+    /// The item that is offered: what it touches.
+    fn item(&mut self) {
         self.item_raw.next = self.raw.q.val();
         self.item_resume.next = self.resume.q.val();
         self.item_ordered.next = self.desc.q.val().get_bit(18);
@@ -744,6 +812,10 @@ impl Logic for Decoder {
         self.item_ranges[0].next = self.use_s.val() != self.no_use.val();
         self.item_ranges[1].next = self.use_d.val() != self.no_use.val();
         self.item_ranges[2].next = self.use_a.val() != self.no_use.val();
+    }
+
+    /// And what a unit is to do with it.
+    fn work(&mut self) {
         self.item_work.next = self.no_work.val();
         self.item_work.next.pc = self.desc.q.val().get_bits::<8>(0);
         if self.resume.q.val().any() {

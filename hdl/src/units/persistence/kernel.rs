@@ -1,10 +1,11 @@
-//! What Persistence does in a cycle, phase by phase: boot, replay, open, save. One kernel, since rust-hdl knows no functions in it.
+//! What Persistence does in a cycle, phase by phase: boot, replay, open, save.
 
 use super::{Form, Persistence, Phase, Section};
+use nearpm_hdl_derive::steps;
 use rust_hdl::prelude::*;
 
+#[steps]
 impl Logic for Persistence {
-    #[hdl_gen]
     fn update(&mut self) {
         dff_setup!(
             self,
@@ -81,7 +82,88 @@ impl Logic for Persistence {
         );
         clock!(self, clock, orders, crc);
 
-        // Outputs that are registers.
+        self.outputs();
+        self.what_the_line_says();
+        self.unless_a_phase_says_otherwise();
+        self.the_line_to_write();
+        self.checksum();
+        self.memory();
+        self.requests_of_registers();
+        self.search();
+        self.comparisons();
+        match self.phase.q.val() {
+            // One line to or from the save area.
+            Phase::Read => self.read(),
+            Phase::ReadWait => self.read_wait(),
+            Phase::ReadDone => self.read_done(),
+            Phase::Write => self.write(),
+            Phase::WriteWait => self.write_wait(),
+            Phase::Post => self.post(),
+            // Boot: what does the medium say?
+            Phase::Reset => self.begin(),
+            Phase::GotArm => self.got_arm(),
+            Phase::GotProgress => self.got_progress(),
+            Phase::GotHead => self.got_head(),
+            Phase::Successor => self.successor(),
+            Phase::BootFirmware => self.boot_firmware(),
+            Phase::Decide => self.decide(),
+            // The whole image, before anything of it is used.
+            Phase::Verify => self.verify(),
+            Phase::VerifyLine => self.verify_line(),
+            Phase::VerifyStep => self.verify_step(),
+            Phase::VerifyHead => self.verify_head(),
+            Phase::VerifyEnd => self.verify_end(),
+            // Mappings, then one item after the other.
+            Phase::Restore => self.restore(),
+            Phase::RestoreLine => self.restore_line(),
+            Phase::NextItem => self.next_item(),
+            Phase::Scan => self.scan(),
+            Phase::ScanTail => self.scan_tail(),
+            Phase::ScanEnd => self.scan_end(),
+            Phase::Skip => self.skip(),
+            Phase::ItemData => self.item_data(),
+            Phase::ItemRecord => self.item_record(),
+            Phase::Inject => self.inject(),
+            Phase::Settle => self.settle(),
+            Phase::GateTake => self.gate_take(),
+            Phase::ItemDone => self.item_done(),
+            // The next generation.
+            Phase::Arm => self.arm(),
+            Phase::ArmLine => self.arm_line(),
+            // Open.
+            Phase::Open => self.open(),
+            Phase::Load => self.load(),
+            Phase::LoadWait => self.load_wait(),
+            Phase::ShutDown => self.shut_down(),
+            Phase::CleanDone => self.clean_done(),
+            Phase::FunctionReset => self.function_reset(),
+            // Closed.
+            Phase::Loss => self.loss(),
+            Phase::Missing => self.missing(),
+            // Save: mappings, commands, stores, commands that wait for other devices, head.
+            Phase::Drain => self.drain(),
+            Phase::SaveIndex => self.save_index(),
+            Phase::SaveLook => self.save_look(),
+            Phase::SaveSecond => self.save_second(),
+            Phase::SaveNext => self.save_next(),
+            Phase::SaveWait => self.save_wait(),
+            Phase::SaveSeal => self.save_seal(),
+            Phase::SaveHead => self.save_head(),
+            Phase::SaveFailed => self.save_failed(),
+            Phase::Halt => self.halt(),
+            Phase::Saved => self.saved(),
+            _ => {
+                self.phase.d.next = Phase::Reset;
+            }
+        }
+        self.refuse_requests();
+        self.show_a_reset_as_booting();
+        self.count_the_unanswered();
+        self.reset();
+    }
+
+    /// Outputs that are registers.
+    fn outputs(&mut self) {
         self.save_done.next = self.saved.q.val();
         self.state.next = self.public_state.q.val();
         self.generation.next = self.armed.q.val();
@@ -107,8 +189,10 @@ impl Logic for Persistence {
         self.firmware_slot.next = self.boot_slot.q.val();
         self.firmware_expect.next = self.boot_crc.q.val();
         self.firmware_boot.next = self.loading_boot.q.val();
+    }
 
-        // What a line says.
+    /// What the line in hand says.
+    fn what_the_line_says(&mut self) {
         self.fields.line.next = self.line.q.val();
         self.map_restore.next = self.fields.mapping.val();
         self.inject_page.next = self.fields.item_page.val();
@@ -124,8 +208,10 @@ impl Logic for Persistence {
             & (self.open.q.val() | (self.phase.q.val() == Phase::Loss) | (self.phase.q.val() == Phase::Missing));
         self.inject_store_line.next = self.fields.item_line.val();
         self.inject_store_strobes.next = self.fields.item_strobes.val();
+    }
 
-        // Pulses and handshakes, unless a phase says otherwise.
+    /// Pulses and handshakes that most phases do without.
+    fn unless_a_phase_says_otherwise(&mut self) {
         self.firmware_load.next = false;
         self.clear.next = self.clearing.q.val();
         self.clearing.d.next = false;
@@ -133,8 +219,10 @@ impl Logic for Persistence {
         self.inject_command_valid.next = false;
         self.inject_store_valid.next = false;
         self.gate_ready.next = !self.gating.q.val();
+    }
 
-        // How a line is made.
+    /// How a line is made that is to be written.
+    fn the_line_to_write(&mut self) {
         self.lines.form.next = self.form.q.val();
         self.lines.generation.next = self.armed.q.val();
         self.lines.items.next = self.done.q.val();
@@ -163,8 +251,10 @@ impl Logic for Persistence {
         self.lines.strobes.next = self.saved_line_strobes.val();
         self.lines.firmware.next = self.firmware_crc.val();
         self.lines.crc.next = self.head_crc.q.val();
+    }
 
-        // The checksum runs over every line that is fed.
+    /// The checksum runs over every line that is fed.
+    fn checksum(&mut self) {
         self.crc.reset.next = self.reset.val();
         self.crc.valid.next = self.feed.q.val();
         self.crc.first.next = self.feed_first.q.val();
@@ -172,8 +262,10 @@ impl Logic for Persistence {
         self.seal.state.next = self.crc.state.val();
         self.feed.d.next = false;
         self.feed_first.d.next = false;
+    }
 
-        // Memory.
+    /// One access to memory, of the line in hand.
+    fn memory(&mut self) {
         self.place.high.next = self.base.val();
         self.place.low.next = self.target.q.val();
         self.mem.rd_valid.next = false;
@@ -192,8 +284,10 @@ impl Logic for Persistence {
         if self.mem.b_valid.val() & self.mem.b_error.val() {
             self.write_error.d.next = true;
         }
+    }
 
-        // Requests of the registers wait until they can be served.
+    /// Requests of the registers wait until they can be served.
+    fn requests_of_registers(&mut self) {
         if self.shut_down.val() {
             self.shut_pending.d.next = true;
         }
@@ -210,8 +304,10 @@ impl Logic for Persistence {
         if self.saving.q.val() {
             self.cycles.d.next = self.cycles.q.val() + self.one32.val();
         }
+    }
 
-        // The order table, and the search for the next item: the lowest order above the last.
+    /// The order table, and the search for the next item: the lowest order above the last.
+    fn search(&mut self) {
         self.wide_best.i.next = self.best_index.q.val();
         self.twice.high.next = self.wide_best.o.val();
         self.twice.low.next = self.zero1.val();
@@ -230,8 +326,10 @@ impl Logic for Persistence {
             self.best_index.d.next = self.candidate_index.q.val();
             self.found.d.next = true;
         }
+    }
 
-        // While an item is replayed calm means that it has retired.
+    /// What later cycles compare. While an item is replayed calm means that it has retired.
+    fn comparisons(&mut self) {
         self.calm.d.next = self.quiet.val() & !self.firmware_busy.val() & (self.idle.val() | !self.gating.q.val());
         self.counting.d.next = false;
         self.run.d.next = 0.into();
@@ -250,648 +348,720 @@ impl Logic for Persistence {
         self.posted.d.next = false;
         self.answered.d.next = self.mem.b_valid.val();
         self.pause.d.next = self.zero3.val();
+    }
 
-        match self.phase.q.val() {
-            // One line to or from the save area.
-            Phase::Read => {
-                self.mem.rd_valid.next = true;
-                if self.mem.rd_ready.val() {
-                    self.phase.d.next = Phase::ReadWait;
-                }
-            }
-            Phase::ReadWait => {
-                self.line.d.next = self.mem.rdata.val();
-                self.line_error.d.next = self.mem.rdata_error.val();
-                if self.mem.rdata_valid.val() {
-                    self.phase.d.next = Phase::ReadDone;
-                }
-            }
-            Phase::ReadDone => {
-                self.phase.d.next = self.after.q.val();
-            }
-            // Data is asked for behind the request that it belongs to.
-            Phase::Write => {
-                self.write_error.d.next = false;
-                self.mem.wr_valid.next = !self.address_done.q.val();
-                if self.mem.wr_ready.val() {
-                    self.address_done.d.next = true;
-                }
-                if self.mem.wdata_ready.val() {
-                    self.address_done.d.next = false;
-                    self.phase.d.next = Phase::WriteWait;
-                }
-            }
-            Phase::WriteWait => {
-                if self.mem.b_valid.val() {
-                    self.phase.d.next = self.after.q.val();
-                    if self.mem.b_error.val() {
-                        self.phase.d.next = Phase::Loss;
-                        if self.saving.q.val() {
-                            self.phase.d.next = Phase::SaveFailed;
-                        }
-                    }
-                }
-            }
-            // As Write, but the answer is only counted.
-            Phase::Post => {
-                self.mem.wr_valid.next = !self.address_done.q.val();
-                if self.mem.wr_ready.val() {
-                    self.address_done.d.next = true;
-                }
-                if self.mem.wdata_ready.val() {
-                    self.address_done.d.next = false;
-                    self.target.d.next = self.target.q.val() + self.one9.val();
-                    self.posted.d.next = true;
-                    self.phase.d.next = self.after.q.val();
-                }
-            }
+    /// Asks for a line of the save area.
+    fn read(&mut self) {
+        self.mem.rd_valid.next = true;
+        if self.mem.rd_ready.val() {
+            self.phase.d.next = Phase::ReadWait;
+        }
+    }
 
-            // Boot: what does the medium say?
-            Phase::Reset => {
-                self.open.d.next = false;
-                self.saved.d.next = false;
-                self.clean.d.next = false;
-                self.stopped.d.next = false;
-                self.quiesced.d.next = false;
-                self.public_state.d.next = self.is_booting.val();
-                self.target.d.next = self.arm_line.val();
-                self.after.d.next = Phase::GotArm;
-                self.phase.d.next = Phase::Read;
-            }
-            Phase::GotArm => {
-                self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
-                self.arm_fresh.d.next =
-                    (self.fields.arm_clean.val() | self.fields.arm_blank.val()) & !self.line_error.q.val();
-                self.armed.d.next = self.zero48.val();
-                if self.fields.arm_running.val() | self.fields.arm_clean.val() {
-                    self.armed.d.next = self.fields.arm_generation.val();
-                }
-                self.boot_tagged.d.next = self.fields.firmware_tagged.val()
-                    & !self.line_error.q.val()
-                    & !self.fields.firmware_slot.val().get_bits::<7>(1).any();
-                self.boot_slot.d.next = self.fields.firmware_slot.val();
-                self.boot_crc.d.next = self.fields.firmware_crc.val();
-                self.target.d.next = self.progress_line.val();
-                self.after.d.next = Phase::GotProgress;
-                self.phase.d.next = Phase::Read;
-            }
-            Phase::GotProgress => {
-                self.skip.d.next = 0.into();
-                self.resume.d.next = 0.into();
-                if self.progress_now.q.val() & !self.line_error.q.val() {
-                    self.skip.d.next = self.fields.progress_items.val();
-                    self.resume.d.next = self.fields.progress_resume.val();
-                }
-                self.target.d.next = self.head_line.val();
-                self.after.d.next = Phase::GotHead;
-                self.phase.d.next = Phase::Read;
-                // A progress word that cannot be read leaves unknown what was replayed.
-                if self.line_error.q.val() {
-                    self.arm_running.d.next = false;
-                }
-            }
-            Phase::GotHead => {
-                self.held.d.next = self.line.q.val();
-                self.items.d.next = self.fields.head_items.val();
-                self.head_firmware.d.next = self.fields.head_firmware.val();
-                self.head_ok.d.next = self.head_now.q.val() & !self.line_error.q.val();
-                self.head_lost.d.next = self.fields.head_lost.val().count.any();
-                self.successor.d.next = self.armed.q.val();
-                if self.head_above.q.val() {
-                    self.successor.d.next = self.fields.head_generation.val();
-                }
-                self.phase.d.next = Phase::Successor;
-            }
-            Phase::Successor => {
-                self.successor.d.next = self.successor.q.val() + self.one48.val();
-                self.phase.d.next = Phase::Decide;
-                if self.boot_tagged.q.val() {
-                    self.loading_boot.d.next = true;
-                    self.phase.d.next = Phase::BootFirmware;
-                }
-            }
-            Phase::BootFirmware => {
-                self.firmware_load.next = !self.counting.q.val();
-                self.counting.d.next = true;
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.loading_boot.d.next = false;
-                    self.phase.d.next = Phase::Decide;
-                }
-            }
-            Phase::Decide => {
-                self.target.d.next = self.mapping_line.val();
-                self.done.d.next = 0.into();
-                self.second.d.next = false;
+    /// Takes it.
+    fn read_wait(&mut self) {
+        self.line.d.next = self.mem.rdata.val();
+        self.line_error.d.next = self.mem.rdata_error.val();
+        if self.mem.rdata_valid.val() {
+            self.phase.d.next = Phase::ReadDone;
+        }
+    }
+
+    /// What it says is here a cycle later.
+    fn read_done(&mut self) {
+        self.phase.d.next = self.after.q.val();
+    }
+
+    /// Writes a line. Data is asked for behind the request that it belongs to.
+    fn write(&mut self) {
+        self.write_error.d.next = false;
+        self.mem.wr_valid.next = !self.address_done.q.val();
+        if self.mem.wr_ready.val() {
+            self.address_done.d.next = true;
+        }
+        if self.mem.wdata_ready.val() {
+            self.address_done.d.next = false;
+            self.phase.d.next = Phase::WriteWait;
+        }
+    }
+
+    /// Waits for the answer, without which a boot is a loss and a save fails.
+    fn write_wait(&mut self) {
+        if self.mem.b_valid.val() {
+            self.phase.d.next = self.after.q.val();
+            if self.mem.b_error.val() {
                 self.phase.d.next = Phase::Loss;
-                if self.arm_running.q.val() & self.head_ok.q.val() {
-                    self.phase.d.next = Phase::Verify;
-                }
-                if self.arm_fresh.q.val() {
-                    self.phase.d.next = Phase::Arm;
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Halt;
+                if self.saving.q.val() {
+                    self.phase.d.next = Phase::SaveFailed;
                 }
             }
+        }
+    }
 
-            // The whole image, before anything of it is used. `done` counts items.
-            Phase::Verify => {
-                self.after.d.next = Phase::VerifyLine;
-                self.phase.d.next = Phase::Read;
-                if (self.target.q.val() >= self.item_line.val()) & self.all_done.q.val() {
-                    self.phase.d.next = Phase::VerifyHead;
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Halt;
-                }
+    /// As `write`, but the answer is only counted.
+    fn post(&mut self) {
+        self.mem.wr_valid.next = !self.address_done.q.val();
+        if self.mem.wr_ready.val() {
+            self.address_done.d.next = true;
+        }
+        if self.mem.wdata_ready.val() {
+            self.address_done.d.next = false;
+            self.target.d.next = self.target.q.val() + self.one9.val();
+            self.posted.d.next = true;
+            self.phase.d.next = self.after.q.val();
+        }
+    }
+
+    /// Nothing is known yet: reads the arm word.
+    fn begin(&mut self) {
+        self.open.d.next = false;
+        self.saved.d.next = false;
+        self.clean.d.next = false;
+        self.stopped.d.next = false;
+        self.quiesced.d.next = false;
+        self.public_state.d.next = self.is_booting.val();
+        self.target.d.next = self.arm_line.val();
+        self.after.d.next = Phase::GotArm;
+        self.phase.d.next = Phase::Read;
+    }
+
+    /// Was the card running, shut down, or never used? Reads the progress word.
+    fn got_arm(&mut self) {
+        self.arm_running.d.next = self.fields.arm_running.val() & !self.line_error.q.val();
+        self.arm_fresh.d.next = (self.fields.arm_clean.val() | self.fields.arm_blank.val()) & !self.line_error.q.val();
+        self.armed.d.next = self.zero48.val();
+        if self.fields.arm_running.val() | self.fields.arm_clean.val() {
+            self.armed.d.next = self.fields.arm_generation.val();
+        }
+        self.boot_tagged.d.next = self.fields.firmware_tagged.val()
+            & !self.line_error.q.val()
+            & !self.fields.firmware_slot.val().get_bits::<7>(1).any();
+        self.boot_slot.d.next = self.fields.firmware_slot.val();
+        self.boot_crc.d.next = self.fields.firmware_crc.val();
+        self.target.d.next = self.progress_line.val();
+        self.after.d.next = Phase::GotProgress;
+        self.phase.d.next = Phase::Read;
+    }
+
+    /// Which items were replayed? Reads the head.
+    fn got_progress(&mut self) {
+        self.skip.d.next = 0.into();
+        self.resume.d.next = 0.into();
+        if self.progress_now.q.val() & !self.line_error.q.val() {
+            self.skip.d.next = self.fields.progress_items.val();
+            self.resume.d.next = self.fields.progress_resume.val();
+        }
+        self.target.d.next = self.head_line.val();
+        self.after.d.next = Phase::GotHead;
+        self.phase.d.next = Phase::Read;
+        // A progress word that cannot be read leaves unknown what was replayed.
+        if self.line_error.q.val() {
+            self.arm_running.d.next = false;
+        }
+    }
+
+    /// Is the head of the armed generation?
+    fn got_head(&mut self) {
+        self.held.d.next = self.line.q.val();
+        self.items.d.next = self.fields.head_items.val();
+        self.head_firmware.d.next = self.fields.head_firmware.val();
+        self.head_ok.d.next = self.head_now.q.val() & !self.line_error.q.val();
+        self.head_lost.d.next = self.fields.head_lost.val().count.any();
+        self.successor.d.next = self.armed.q.val();
+        if self.head_above.q.val() {
+            self.successor.d.next = self.fields.head_generation.val();
+        }
+        self.phase.d.next = Phase::Successor;
+    }
+
+    /// The next generation is above all that stand anywhere.
+    fn successor(&mut self) {
+        self.successor.d.next = self.successor.q.val() + self.one48.val();
+        self.phase.d.next = Phase::Decide;
+        if self.boot_tagged.q.val() {
+            self.loading_boot.d.next = true;
+            self.phase.d.next = Phase::BootFirmware;
+        }
+    }
+
+    /// The firmware that the arm word names is loaded.
+    fn boot_firmware(&mut self) {
+        self.firmware_load.next = !self.counting.q.val();
+        self.counting.d.next = true;
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.loading_boot.d.next = false;
+            self.phase.d.next = Phase::Decide;
+        }
+    }
+
+    /// A card that was running needs a whole image; a fresh one is armed.
+    fn decide(&mut self) {
+        self.target.d.next = self.mapping_line.val();
+        self.done.d.next = 0.into();
+        self.second.d.next = false;
+        self.phase.d.next = Phase::Loss;
+        if self.arm_running.q.val() & self.head_ok.q.val() {
+            self.phase.d.next = Phase::Verify;
+        }
+        if self.arm_fresh.q.val() {
+            self.phase.d.next = Phase::Arm;
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// The whole image, before anything of it is used; `done` counts items.
+    fn verify(&mut self) {
+        self.after.d.next = Phase::VerifyLine;
+        self.phase.d.next = Phase::Read;
+        if (self.target.q.val() >= self.item_line.val()) & self.all_done.q.val() {
+            self.phase.d.next = Phase::VerifyHead;
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// A line is fed to the checksum; the second one of an item has its order.
+    fn verify_line(&mut self) {
+        self.crc.valid.next = true;
+        self.crc.first.next = self.target.q.val() == self.mapping_line.val();
+        self.target.d.next = self.target.q.val() + self.one9.val();
+        if self.target.q.val() >= self.item_line.val() {
+            self.second.d.next = !self.second.q.val();
+            if self.second.q.val() {
+                self.orders.write_enable.next = true;
+                self.done.d.next = self.done.q.val() + self.one16.val();
             }
-            Phase::VerifyLine => {
-                self.crc.valid.next = true;
-                self.crc.first.next = self.target.q.val() == self.mapping_line.val();
-                self.target.d.next = self.target.q.val() + self.one9.val();
-                if self.target.q.val() >= self.item_line.val() {
-                    self.second.d.next = !self.second.q.val();
-                    if self.second.q.val() {
-                        self.orders.write_enable.next = true;
-                        self.done.d.next = self.done.q.val() + self.one16.val();
-                    }
-                }
-                self.phase.d.next = Phase::VerifyStep;
-                if self.line_error.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
+        }
+        self.phase.d.next = Phase::VerifyStep;
+        if self.line_error.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+    }
+
+    /// `done` has changed: its comparisons follow a cycle later.
+    fn verify_step(&mut self) {
+        self.phase.d.next = Phase::Verify;
+    }
+
+    /// The head is fed last.
+    fn verify_head(&mut self) {
+        self.line.d.next = self.held.q.val();
+        self.feed.d.next = true;
+        self.phase.d.next = Phase::VerifyEnd;
+    }
+
+    /// The checksum is known: an image that is whole is replayed.
+    fn verify_end(&mut self) {
+        self.pause.d.next = self.pause.q.val() + self.one3.val();
+        if self.pause.q.val() == self.crc_latency.val() {
+            self.target.d.next = self.mapping_line.val();
+            self.index.d.next = 0.into();
+            self.restore_valid.next = true;
+            self.phase.d.next = Phase::Restore;
+            if self.items.q.val().any() & (self.head_firmware.q.val() != self.firmware_crc.val()) {
+                self.restore_valid.next = false;
+                self.phase.d.next = Phase::Missing;
             }
-            Phase::VerifyStep => {
-                self.phase.d.next = Phase::Verify;
+            if self.crc.crc.val() != self.residue.val() {
+                self.restore_valid.next = false;
+                self.phase.d.next = Phase::Loss;
             }
-            Phase::VerifyHead => {
-                self.line.d.next = self.held.q.val();
+        }
+    }
+
+    /// Reads a mapping.
+    fn restore(&mut self) {
+        self.public_state.d.next = self.is_replaying.val();
+        self.gating.d.next = true;
+        self.failure.d.next = false;
+        self.after.d.next = Phase::RestoreLine;
+        self.phase.d.next = Phase::Read;
+    }
+
+    /// Puts it into the table.
+    fn restore_line(&mut self) {
+        self.map_restore_valid.next = self.fields.mapping_used.val();
+        self.target.d.next = self.target.q.val() + self.one9.val();
+        self.index.d.next = self.index.q.val() + self.one7.val();
+        self.phase.d.next = Phase::Restore;
+        if self.index.q.val() == self.last_map.val() {
+            self.done.d.next = 0.into();
+            self.floor.d.next = self.zero64.val();
+            self.phase.d.next = Phase::Skip;
+        }
+        if self.line_error.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+    }
+
+    /// Looks for the next item, or is done.
+    fn next_item(&mut self) {
+        self.index.d.next = 0.into();
+        self.found.d.next = false;
+        self.phase.d.next = Phase::Scan;
+        if self.all_done.q.val() {
+            self.phase.d.next = Phase::Arm;
+            // Everything else is replayed, and software has yet to hear of what was lost.
+            if self.head_lost.q.val() {
+                self.phase.d.next = Phase::Loss;
+            }
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// Compares the orders of all items, one a cycle.
+    fn scan(&mut self) {
+        self.candidate_valid.d.next = true;
+        self.index.d.next = self.index.q.val() + self.one7.val();
+        if self.index.q.val() == self.last_item.q.val().get_bits::<7>(0) {
+            self.phase.d.next = Phase::ScanTail;
+        }
+    }
+
+    /// The last comparison is under way.
+    fn scan_tail(&mut self) {
+        self.phase.d.next = Phase::ScanEnd;
+    }
+
+    /// Reads the item that was found.
+    fn scan_end(&mut self) {
+        self.floor.d.next = self.best.q.val();
+        self.target.d.next = self.item_line.val() + self.twice.o.val();
+        self.after.d.next = Phase::ItemData;
+        self.phase.d.next = Phase::Read;
+        // Two items of one order: no card writes that.
+        if !self.found.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+    }
+
+    /// `done` has changed: its comparisons follow a cycle later.
+    fn skip(&mut self) {
+        self.phase.d.next = Phase::NextItem;
+    }
+
+    /// Keeps the first line of the item, and reads the second.
+    fn item_data(&mut self) {
+        self.held.d.next = self.line.q.val();
+        self.target.d.next = self.target.q.val() + self.one9.val();
+        self.after.d.next = Phase::ItemRecord;
+        self.phase.d.next = Phase::Read;
+        if self.line_error.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+    }
+
+    /// Where the item goes on, and whether anything of it is left to do.
+    fn item_record(&mut self) {
+        self.item_resume.d.next = self.fields.item_resume.val();
+        if self.resume.q.val().any() {
+            self.item_resume.d.next = self.resume.q.val();
+        }
+        self.phase.d.next = Phase::Inject;
+        // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
+        // what commands did to the mapping table is not durable, nor that they wait.
+        if self.skipping.q.val() {
+            self.item_resume.d.next = 0.into();
+            if !self.replays.val() {
+                self.done.d.next = self.done.q.val() + self.one16.val();
+                self.phase.d.next = Phase::Skip;
+            }
+        } else {
+            self.resume.d.next = 0.into();
+        }
+        if self.line_error.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+    }
+
+    /// Gives the item to the decoder or the host queue.
+    fn inject(&mut self) {
+        self.form.d.next = Form::Progress;
+        self.inject_command_valid.next = self.replays.val();
+        self.inject_store_valid.next = !self.replays.val();
+        if (self.replays.val() & self.inject_command_ready.val())
+            | (!self.replays.val() & self.inject_store_ready.val())
+        {
+            self.phase.d.next = Phase::Settle;
+        }
+    }
+
+    /// Waits until it has retired; its progress is written as it comes.
+    fn settle(&mut self) {
+        self.counting.d.next = true;
+        self.line.d.next = self.lines.line.val();
+        self.word_only.d.next = true;
+        self.target.d.next = self.progress_line.val();
+        if self.gate_valid.val() {
+            self.after.d.next = Phase::GateTake;
+            self.phase.d.next = Phase::Write;
+        }
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.done.d.next = self.done.q.val() + self.one16.val();
+            if self.skipping.q.val() {
+                self.phase.d.next = Phase::Skip;
+            } else {
+                self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
+                self.phase.d.next = Phase::ItemDone;
+            }
+        }
+        if self.failure.q.val() {
+            self.phase.d.next = Phase::Loss;
+        }
+        if self.power_fail.val() {
+            self.counting.d.next = false;
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// The progress is durable: its unit may go on.
+    fn gate_take(&mut self) {
+        self.gate_ready.next = true;
+        self.phase.d.next = Phase::Settle;
+    }
+
+    /// Counts the item. No unit runs any more, so that `gate_pc` is not a place to resume at.
+    fn item_done(&mut self) {
+        self.lines.resume.next = 0.into();
+        self.line.d.next = self.lines.line.val();
+        self.after.d.next = Phase::NextItem;
+        self.phase.d.next = Phase::Write;
+    }
+
+    /// One store consumes the image and arms the next generation.
+    fn arm(&mut self) {
+        self.form.d.next = Form::Running;
+        self.armed.d.next = self.successor.q.val();
+        self.successor.d.next = self.successor.q.val() + self.one48.val();
+        self.phase.d.next = Phase::ArmLine;
+    }
+
+    /// Writes the arm word.
+    fn arm_line(&mut self) {
+        self.line.d.next = self.lines.line.val();
+        self.word_only.d.next = true;
+        self.target.d.next = self.arm_line.val();
+        self.after.d.next = Phase::Open;
+        self.phase.d.next = Phase::Write;
+    }
+
+    /// Serves the host until something is asked for.
+    fn open(&mut self) {
+        self.gating.d.next = false;
+        self.open.d.next = true;
+        self.stopped.d.next = false;
+        self.public_state.d.next = self.is_no_firmware.val();
+        if self.firmware_ok.val() {
+            self.public_state.d.next = self.is_open.val();
+        }
+        // Asked for before the card was open.
+        if self.reset_pending.q.val() {
+            self.public_state.d.next = self.is_booting.val();
+        }
+        // What is asked for at the same time comes first; a load waits for it.
+        if self.load_pending.q.val() & !self.reset_pending.q.val() & !self.shut_pending.q.val() & !self.power_fail.val()
+        {
+            self.load_pending.d.next = false;
+            self.refused.d.next = !self.idle.val() | self.parked_any.val();
+            if self.idle.val() & !self.parked_any.val() {
+                self.phase.d.next = Phase::Load;
+            }
+        }
+        if self.reset_pending.q.val() {
+            self.phase.d.next = Phase::FunctionReset;
+        }
+        if self.shut_pending.q.val() {
+            self.phase.d.next = Phase::ShutDown;
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Drain;
+        }
+    }
+
+    /// The ports wait while an image is loaded, so that no command meets half of two.
+    fn load(&mut self) {
+        self.stopped.d.next = true;
+        self.counting.d.next = self.stopped.q.val();
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.refused.d.next = !self.idle.val() | self.parked_any.val();
+            self.firmware_load.next = self.idle.val() & !self.parked_any.val();
+            self.counting.d.next = false;
+            self.phase.d.next = Phase::Open;
+            if self.idle.val() & !self.parked_any.val() {
+                self.phase.d.next = Phase::LoadWait;
+            }
+        }
+    }
+
+    /// The image is in force, or refused.
+    fn load_wait(&mut self) {
+        self.counting.d.next = true;
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.phase.d.next = Phase::Open;
+        }
+    }
+
+    /// Waits until nothing is under way. Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
+    fn shut_down(&mut self) {
+        self.shut_pending.d.next = false;
+        self.form.d.next = Form::Clean;
+        self.stopped.d.next = true;
+        self.counting.d.next = self.stopped.q.val();
+        self.line.d.next = self.lines.line.val();
+        if self.counting.q.val() & self.run.q.val().get_bit(4) & self.idle.val() {
+            self.word_only.d.next = true;
+            self.target.d.next = self.arm_line.val();
+            self.after.d.next = Phase::CleanDone;
+            self.phase.d.next = Phase::Write;
+            // What waits for other devices is kept, and so is the word of what was lost.
+            if self.parked_any.val() | self.lost_any.val() {
+                self.counting.d.next = false;
+                self.phase.d.next = Phase::Drain;
+            }
+        }
+        if self.counting.q.val() & self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
+            self.counting.d.next = false;
+            self.phase.d.next = Phase::Drain;
+        }
+        if self.power_fail.val() {
+            self.counting.d.next = false;
+            self.phase.d.next = Phase::Drain;
+        }
+    }
+
+    /// The arm word says that nothing was running.
+    fn clean_done(&mut self) {
+        self.clean.d.next = true;
+        self.phase.d.next = Phase::Saved;
+    }
+
+    /// Waits until nothing is under way, and clears the tables.
+    fn function_reset(&mut self) {
+        self.stopped.d.next = true;
+        self.counting.d.next = self.stopped.q.val();
+        if self.counting.q.val()
+            & ((self.run.q.val().get_bit(4) & self.idle.val()) | (self.run.q.val().get_bit(8) & self.latched_any.val()))
+        {
+            self.counting.d.next = false;
+            self.reset_pending.d.next = false;
+            self.clearing.d.next = true;
+            self.phase.d.next = Phase::Open;
+        }
+        if self.power_fail.val() {
+            self.counting.d.next = false;
+            self.phase.d.next = Phase::Drain;
+        }
+    }
+
+    /// Closed until somebody says that what is lost is lost.
+    fn loss(&mut self) {
+        self.public_state.d.next = self.is_loss.val();
+        self.gating.d.next = false;
+        if self.acknowledge_loss.val() {
+            self.phase.d.next = Phase::Arm;
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// Closed for want of the firmware that the items need.
+    fn missing(&mut self) {
+        self.public_state.d.next = self.is_missing.val();
+        if self.acknowledge_loss.val() {
+            self.phase.d.next = Phase::Arm;
+        }
+        if self.power_fail.val() {
+            self.phase.d.next = Phase::Halt;
+        }
+    }
+
+    /// Power goes: all bursts end.
+    fn drain(&mut self) {
+        self.public_state.d.next = self.is_saving.val();
+        self.stopped.d.next = true;
+        self.quiesced.d.next = true;
+        self.saving.d.next = true;
+        if !self.saving.q.val() {
+            self.cycles.d.next = 0.into();
+        }
+        self.counting.d.next = self.quiesced.q.val();
+        self.write_error.d.next = false;
+        self.unanswered.d.next = 0.into();
+        self.word_only.d.next = false;
+        self.target.d.next = self.mapping_line.val();
+        self.items.d.next = 0.into();
+        self.index.d.next = 0.into();
+        self.section.d.next = Section::Mappings;
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.phase.d.next = Phase::SaveIndex;
+        }
+    }
+
+    /// The row of the table is read.
+    fn save_index(&mut self) {
+        self.form.d.next = Form::Mapping;
+        self.phase.d.next = Phase::SaveLook;
+    }
+
+    /// Writes what the row holds; items have a second line.
+    fn save_look(&mut self) {
+        self.phase.d.next = Phase::SaveNext;
+        self.form.d.next = Form::Store;
+        if self.section.q.val() == Section::Slots {
+            self.form.d.next = Form::Command;
+        }
+        if self.section.q.val() == Section::Parked {
+            self.form.d.next = Form::Parked;
+        }
+        match self.section.q.val() {
+            Section::Mappings => {
+                self.line.d.next = self.lines.line.val();
                 self.feed.d.next = true;
-                self.phase.d.next = Phase::VerifyEnd;
-            }
-            Phase::VerifyEnd => {
-                self.pause.d.next = self.pause.q.val() + self.one3.val();
-                if self.pause.q.val() == self.crc_latency.val() {
-                    self.target.d.next = self.mapping_line.val();
-                    self.index.d.next = 0.into();
-                    self.restore_valid.next = true;
-                    self.phase.d.next = Phase::Restore;
-                    if self.items.q.val().any() & (self.head_firmware.q.val() != self.firmware_crc.val()) {
-                        self.restore_valid.next = false;
-                        self.phase.d.next = Phase::Missing;
-                    }
-                    if self.crc.crc.val() != self.residue.val() {
-                        self.restore_valid.next = false;
-                        self.phase.d.next = Phase::Loss;
-                    }
-                }
-            }
-
-            // Mappings, then one item after the other.
-            Phase::Restore => {
-                self.public_state.d.next = self.is_replaying.val();
-                self.gating.d.next = true;
-                self.failure.d.next = false;
-                self.after.d.next = Phase::RestoreLine;
-                self.phase.d.next = Phase::Read;
-            }
-            Phase::RestoreLine => {
-                self.map_restore_valid.next = self.fields.mapping_used.val();
-                self.target.d.next = self.target.q.val() + self.one9.val();
-                self.index.d.next = self.index.q.val() + self.one7.val();
-                self.phase.d.next = Phase::Restore;
-                if self.index.q.val() == self.last_map.val() {
-                    self.done.d.next = 0.into();
-                    self.floor.d.next = self.zero64.val();
-                    self.phase.d.next = Phase::Skip;
-                }
-                if self.line_error.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
-            }
-            Phase::NextItem => {
-                self.index.d.next = 0.into();
-                self.found.d.next = false;
-                self.phase.d.next = Phase::Scan;
-                if self.all_done.q.val() {
-                    self.phase.d.next = Phase::Arm;
-                    // Everything else is replayed, and software has yet to hear of what was lost.
-                    if self.head_lost.q.val() {
-                        self.phase.d.next = Phase::Loss;
-                    }
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Halt;
-                }
-            }
-            Phase::Scan => {
-                self.candidate_valid.d.next = true;
-                self.index.d.next = self.index.q.val() + self.one7.val();
-                if self.index.q.val() == self.last_item.q.val().get_bits::<7>(0) {
-                    self.phase.d.next = Phase::ScanTail;
-                }
-            }
-            Phase::ScanTail => {
-                self.phase.d.next = Phase::ScanEnd;
-            }
-            Phase::ScanEnd => {
-                self.floor.d.next = self.best.q.val();
-                self.target.d.next = self.item_line.val() + self.twice.o.val();
-                self.after.d.next = Phase::ItemData;
-                self.phase.d.next = Phase::Read;
-                // Two items of one order: no card writes that.
-                if !self.found.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
-            }
-            // `done` has changed: its comparisons follow a cycle later.
-            Phase::Skip => {
-                self.phase.d.next = Phase::NextItem;
-            }
-            Phase::ItemData => {
-                self.held.d.next = self.line.q.val();
-                self.target.d.next = self.target.q.val() + self.one9.val();
-                self.after.d.next = Phase::ItemRecord;
-                self.phase.d.next = Phase::Read;
-                if self.line_error.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
-            }
-            Phase::ItemRecord => {
-                self.item_resume.d.next = self.fields.item_resume.val();
-                if self.resume.q.val().any() {
-                    self.item_resume.d.next = self.resume.q.val();
-                }
-                self.phase.d.next = Phase::Inject;
-                // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
-                // what commands did to the mapping table is not durable, nor that they wait.
-                if self.skipping.q.val() {
-                    self.item_resume.d.next = 0.into();
-                    if !self.replays.val() {
-                        self.done.d.next = self.done.q.val() + self.one16.val();
-                        self.phase.d.next = Phase::Skip;
-                    }
-                } else {
-                    self.resume.d.next = 0.into();
-                }
-                if self.line_error.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
-            }
-            Phase::Inject => {
-                self.form.d.next = Form::Progress;
-                self.inject_command_valid.next = self.replays.val();
-                self.inject_store_valid.next = !self.replays.val();
-                if (self.replays.val() & self.inject_command_ready.val())
-                    | (!self.replays.val() & self.inject_store_ready.val())
-                {
-                    self.phase.d.next = Phase::Settle;
-                }
-            }
-            Phase::Settle => {
-                self.counting.d.next = true;
-                self.line.d.next = self.lines.line.val();
-                self.word_only.d.next = true;
-                self.target.d.next = self.progress_line.val();
-                if self.gate_valid.val() {
-                    self.after.d.next = Phase::GateTake;
-                    self.phase.d.next = Phase::Write;
-                }
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.done.d.next = self.done.q.val() + self.one16.val();
-                    if self.skipping.q.val() {
-                        self.phase.d.next = Phase::Skip;
-                    } else {
-                        self.replayed_count.d.next = self.replayed_count.q.val() + self.one32.val();
-                        self.phase.d.next = Phase::ItemDone;
-                    }
-                }
-                if self.failure.q.val() {
-                    self.phase.d.next = Phase::Loss;
-                }
-                if self.power_fail.val() {
-                    self.counting.d.next = false;
-                    self.phase.d.next = Phase::Halt;
-                }
-            }
-            Phase::GateTake => {
-                self.gate_ready.next = true;
-                self.phase.d.next = Phase::Settle;
-            }
-            // No unit runs any more, so that `gate_pc` is not a place to resume at.
-            Phase::ItemDone => {
-                self.lines.resume.next = 0.into();
-                self.line.d.next = self.lines.line.val();
-                self.after.d.next = Phase::NextItem;
-                self.phase.d.next = Phase::Write;
-            }
-
-            // One store consumes the image and arms the next generation.
-            Phase::Arm => {
-                self.form.d.next = Form::Running;
-                self.armed.d.next = self.successor.q.val();
-                self.successor.d.next = self.successor.q.val() + self.one48.val();
-                self.phase.d.next = Phase::ArmLine;
-            }
-            Phase::ArmLine => {
-                self.line.d.next = self.lines.line.val();
-                self.word_only.d.next = true;
-                self.target.d.next = self.arm_line.val();
-                self.after.d.next = Phase::Open;
-                self.phase.d.next = Phase::Write;
-            }
-
-            Phase::Open => {
-                self.gating.d.next = false;
-                self.open.d.next = true;
-                self.stopped.d.next = false;
-                self.public_state.d.next = self.is_no_firmware.val();
-                if self.firmware_ok.val() {
-                    self.public_state.d.next = self.is_open.val();
-                }
-                // Asked for before the card was open.
-                if self.reset_pending.q.val() {
-                    self.public_state.d.next = self.is_booting.val();
-                }
-                // What is asked for at the same time comes first; a load waits for it.
-                if self.load_pending.q.val()
-                    & !self.reset_pending.q.val()
-                    & !self.shut_pending.q.val()
-                    & !self.power_fail.val()
-                {
-                    self.load_pending.d.next = false;
-                    self.refused.d.next = !self.idle.val() | self.parked_any.val();
-                    if self.idle.val() & !self.parked_any.val() {
-                        self.phase.d.next = Phase::Load;
-                    }
-                }
-                if self.reset_pending.q.val() {
-                    self.phase.d.next = Phase::FunctionReset;
-                }
-                if self.shut_pending.q.val() {
-                    self.phase.d.next = Phase::ShutDown;
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Drain;
-                }
-            }
-            // The ports wait while an image is loaded, so that no command meets half of two.
-            Phase::Load => {
-                self.stopped.d.next = true;
-                self.counting.d.next = self.stopped.q.val();
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.refused.d.next = !self.idle.val() | self.parked_any.val();
-                    self.firmware_load.next = self.idle.val() & !self.parked_any.val();
-                    self.counting.d.next = false;
-                    self.phase.d.next = Phase::Open;
-                    if self.idle.val() & !self.parked_any.val() {
-                        self.phase.d.next = Phase::LoadWait;
-                    }
-                }
-            }
-            Phase::LoadWait => {
-                self.counting.d.next = true;
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.phase.d.next = Phase::Open;
-                }
-            }
-            // Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
-            Phase::ShutDown => {
-                self.shut_pending.d.next = false;
-                self.form.d.next = Form::Clean;
-                self.stopped.d.next = true;
-                self.counting.d.next = self.stopped.q.val();
-                self.line.d.next = self.lines.line.val();
-                if self.counting.q.val() & self.run.q.val().get_bit(4) & self.idle.val() {
-                    self.word_only.d.next = true;
-                    self.target.d.next = self.arm_line.val();
-                    self.after.d.next = Phase::CleanDone;
-                    self.phase.d.next = Phase::Write;
-                    // What waits for other devices is kept, and so is the word of what was lost.
-                    if self.parked_any.val() | self.lost_any.val() {
-                        self.counting.d.next = false;
-                        self.phase.d.next = Phase::Drain;
-                    }
-                }
-                if self.counting.q.val() & self.run.q.val().get_bit(8) & self.latched_any.val() & !self.idle.val() {
-                    self.counting.d.next = false;
-                    self.phase.d.next = Phase::Drain;
-                }
-                if self.power_fail.val() {
-                    self.counting.d.next = false;
-                    self.phase.d.next = Phase::Drain;
-                }
-            }
-            Phase::CleanDone => {
-                self.clean.d.next = true;
-                self.phase.d.next = Phase::Saved;
-            }
-            Phase::FunctionReset => {
-                self.stopped.d.next = true;
-                self.counting.d.next = self.stopped.q.val();
-                if self.counting.q.val()
-                    & ((self.run.q.val().get_bit(4) & self.idle.val())
-                        | (self.run.q.val().get_bit(8) & self.latched_any.val()))
-                {
-                    self.counting.d.next = false;
-                    self.reset_pending.d.next = false;
-                    self.clearing.d.next = true;
-                    self.phase.d.next = Phase::Open;
-                }
-                if self.power_fail.val() {
-                    self.counting.d.next = false;
-                    self.phase.d.next = Phase::Drain;
-                }
-            }
-
-            // Closed until somebody says that what is lost is lost.
-            Phase::Loss => {
-                self.public_state.d.next = self.is_loss.val();
-                self.gating.d.next = false;
-                if self.acknowledge_loss.val() {
-                    self.phase.d.next = Phase::Arm;
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Halt;
-                }
-            }
-            Phase::Missing => {
-                self.public_state.d.next = self.is_missing.val();
-                if self.acknowledge_loss.val() {
-                    self.phase.d.next = Phase::Arm;
-                }
-                if self.power_fail.val() {
-                    self.phase.d.next = Phase::Halt;
-                }
-            }
-
-            // Save: mappings, commands, stores, commands that wait for other devices, head.
-            Phase::Drain => {
-                self.public_state.d.next = self.is_saving.val();
-                self.stopped.d.next = true;
-                self.quiesced.d.next = true;
-                self.saving.d.next = true;
-                if !self.saving.q.val() {
-                    self.cycles.d.next = 0.into();
-                }
-                self.counting.d.next = self.quiesced.q.val();
-                self.write_error.d.next = false;
-                self.unanswered.d.next = 0.into();
-                self.word_only.d.next = false;
-                self.target.d.next = self.mapping_line.val();
-                self.items.d.next = 0.into();
-                self.index.d.next = 0.into();
-                self.section.d.next = Section::Mappings;
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.phase.d.next = Phase::SaveIndex;
-                }
-            }
-            Phase::SaveIndex => {
-                self.form.d.next = Form::Mapping;
-                self.phase.d.next = Phase::SaveLook;
-            }
-            Phase::SaveLook => {
-                self.phase.d.next = Phase::SaveNext;
-                self.form.d.next = Form::Store;
-                if self.section.q.val() == Section::Slots {
-                    self.form.d.next = Form::Command;
-                }
-                if self.section.q.val() == Section::Parked {
-                    self.form.d.next = Form::Parked;
-                }
-                match self.section.q.val() {
-                    Section::Mappings => {
-                        self.line.d.next = self.lines.line.val();
-                        self.feed.d.next = true;
-                        self.feed_first.d.next = !self.index.q.val().any();
-                        self.after.d.next = Phase::SaveNext;
-                        self.phase.d.next = Phase::Post;
-                    }
-                    Section::Slots => {
-                        self.line.d.next = self.saved_slot_command.val();
-                        if self.saved_slot_valid.val() {
-                            self.feed.d.next = true;
-                            self.items.d.next = self.items.q.val() + self.one16.val();
-                            self.after.d.next = Phase::SaveSecond;
-                            self.phase.d.next = Phase::Post;
-                        }
-                    }
-                    Section::Lines => {
-                        self.line.d.next = self.saved_line_data.val();
-                        if self.saved_line_valid.val() {
-                            self.feed.d.next = true;
-                            self.items.d.next = self.items.q.val() + self.one16.val();
-                            self.after.d.next = Phase::SaveSecond;
-                            self.phase.d.next = Phase::Post;
-                        }
-                    }
-                    Section::Parked => {
-                        self.line.d.next = self.saved_parked_command.val();
-                        if self.saved_parked_valid.val() {
-                            self.feed.d.next = true;
-                            self.items.d.next = self.items.q.val() + self.one16.val();
-                            self.after.d.next = Phase::SaveSecond;
-                            self.phase.d.next = Phase::Post;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            Phase::SaveSecond => {
-                self.line.d.next = self.lines.line.val();
-                self.feed.d.next = true;
+                self.feed_first.d.next = !self.index.q.val().any();
                 self.after.d.next = Phase::SaveNext;
                 self.phase.d.next = Phase::Post;
             }
-            Phase::SaveNext => {
-                self.form.d.next = Form::Head;
-                self.head_crc.d.next = self.zero32.val();
-                self.index.d.next = self.index.q.val() + self.one7.val();
-                self.phase.d.next = Phase::SaveIndex;
-                match self.section.q.val() {
-                    Section::Mappings => {
-                        if self.index.q.val() == self.last_map.val() {
-                            self.index.d.next = 0.into();
-                            self.section.d.next = Section::Slots;
-                        }
-                    }
-                    Section::Slots => {
-                        if self.index.q.val() == self.last_slot.val() {
-                            self.index.d.next = 0.into();
-                            self.section.d.next = Section::Lines;
-                        }
-                    }
-                    Section::Lines => {
-                        if self.index.q.val() == self.last_line.val() {
-                            self.index.d.next = 0.into();
-                            self.section.d.next = Section::Parked;
-                        }
-                    }
-                    _ => {
-                        if self.index.q.val() == self.last_place.val() {
-                            self.phase.d.next = Phase::SaveWait;
-                        }
-                    }
-                }
-            }
-            Phase::SaveWait => {
-                self.line.d.next = self.lines.line.val();
-                if !self.unanswered.q.val().any() {
+            Section::Slots => {
+                self.line.d.next = self.saved_slot_command.val();
+                if self.saved_slot_valid.val() {
                     self.feed.d.next = true;
-                    self.phase.d.next = Phase::SaveSeal;
-                    if self.write_error.q.val() {
-                        self.feed.d.next = false;
-                        self.phase.d.next = Phase::SaveFailed;
-                    }
+                    self.items.d.next = self.items.q.val() + self.one16.val();
+                    self.after.d.next = Phase::SaveSecond;
+                    self.phase.d.next = Phase::Post;
                 }
             }
-            Phase::SaveSeal => {
-                self.head_crc.d.next = self.seal.crc.val();
-                self.pause.d.next = self.pause.q.val() + self.one3.val();
-                if self.pause.q.val() == self.crc_latency.val() {
-                    self.phase.d.next = Phase::SaveHead;
+            Section::Lines => {
+                self.line.d.next = self.saved_line_data.val();
+                if self.saved_line_valid.val() {
+                    self.feed.d.next = true;
+                    self.items.d.next = self.items.q.val() + self.one16.val();
+                    self.after.d.next = Phase::SaveSecond;
+                    self.phase.d.next = Phase::Post;
                 }
             }
-            Phase::SaveHead => {
-                self.line.d.next = self.lines.line.val();
-                self.target.d.next = self.head_line.val();
-                self.after.d.next = Phase::Saved;
-                self.phase.d.next = Phase::Write;
+            Section::Parked => {
+                self.line.d.next = self.saved_parked_command.val();
+                if self.saved_parked_valid.val() {
+                    self.feed.d.next = true;
+                    self.items.d.next = self.items.q.val() + self.one16.val();
+                    self.after.d.next = Phase::SaveSecond;
+                    self.phase.d.next = Phase::Post;
+                }
             }
-            // Without its head the save is a loss, and is reported as such at the next boot.
-            Phase::SaveFailed => {
-                self.saving.d.next = false;
-            }
+            _ => {}
+        }
+    }
 
-            // Power goes before the card was open: the image and the progress word are the save.
-            Phase::Halt => {
-                self.gating.d.next = false;
-                self.public_state.d.next = self.is_saving.val();
-                self.stopped.d.next = true;
-                self.quiesced.d.next = true;
-                self.counting.d.next = self.quiesced.q.val();
-                if self.counting.q.val() & self.run.q.val().get_bit(4) {
-                    self.phase.d.next = Phase::Saved;
+    /// The second line of an item.
+    fn save_second(&mut self) {
+        self.line.d.next = self.lines.line.val();
+        self.feed.d.next = true;
+        self.after.d.next = Phase::SaveNext;
+        self.phase.d.next = Phase::Post;
+    }
+
+    /// The next row, or the next table.
+    fn save_next(&mut self) {
+        self.form.d.next = Form::Head;
+        self.head_crc.d.next = self.zero32.val();
+        self.index.d.next = self.index.q.val() + self.one7.val();
+        self.phase.d.next = Phase::SaveIndex;
+        match self.section.q.val() {
+            Section::Mappings => {
+                if self.index.q.val() == self.last_map.val() {
+                    self.index.d.next = 0.into();
+                    self.section.d.next = Section::Slots;
                 }
             }
-            Phase::Saved => {
-                self.saving.d.next = false;
-                self.saved.d.next = true;
-                self.open.d.next = false;
-                self.stopped.d.next = self.quiesced.q.val();
-                self.public_state.d.next = self.is_saved.val();
-                if self.clean.q.val() & self.reset_pending.q.val() & !self.power_fail.val() {
-                    self.reset_pending.d.next = false;
-                    self.clearing.d.next = true;
-                    self.phase.d.next = Phase::Reset;
+            Section::Slots => {
+                if self.index.q.val() == self.last_slot.val() {
+                    self.index.d.next = 0.into();
+                    self.section.d.next = Section::Lines;
+                }
+            }
+            Section::Lines => {
+                if self.index.q.val() == self.last_line.val() {
+                    self.index.d.next = 0.into();
+                    self.section.d.next = Section::Parked;
                 }
             }
             _ => {
-                self.phase.d.next = Phase::Reset;
+                if self.index.q.val() == self.last_place.val() {
+                    self.phase.d.next = Phase::SaveWait;
+                }
             }
         }
+    }
 
-        // Requests that this state does not serve.
+    /// All lines are answered before the head is sealed.
+    fn save_wait(&mut self) {
+        self.line.d.next = self.lines.line.val();
+        if !self.unanswered.q.val().any() {
+            self.feed.d.next = true;
+            self.phase.d.next = Phase::SaveSeal;
+            if self.write_error.q.val() {
+                self.feed.d.next = false;
+                self.phase.d.next = Phase::SaveFailed;
+            }
+        }
+    }
+
+    /// The checksum of the head is known.
+    fn save_seal(&mut self) {
+        self.head_crc.d.next = self.seal.crc.val();
+        self.pause.d.next = self.pause.q.val() + self.one3.val();
+        if self.pause.q.val() == self.crc_latency.val() {
+            self.phase.d.next = Phase::SaveHead;
+        }
+    }
+
+    /// Writes the head, which makes the image count.
+    fn save_head(&mut self) {
+        self.line.d.next = self.lines.line.val();
+        self.target.d.next = self.head_line.val();
+        self.after.d.next = Phase::Saved;
+        self.phase.d.next = Phase::Write;
+    }
+
+    /// Without its head the save is a loss, and is reported as such at the next boot.
+    fn save_failed(&mut self) {
+        self.saving.d.next = false;
+    }
+
+    /// Power goes before the card was open: the image and the progress word are the save.
+    fn halt(&mut self) {
+        self.gating.d.next = false;
+        self.public_state.d.next = self.is_saving.val();
+        self.stopped.d.next = true;
+        self.quiesced.d.next = true;
+        self.counting.d.next = self.quiesced.q.val();
+        if self.counting.q.val() & self.run.q.val().get_bit(4) {
+            self.phase.d.next = Phase::Saved;
+        }
+    }
+
+    /// Power may go.
+    fn saved(&mut self) {
+        self.saving.d.next = false;
+        self.saved.d.next = true;
+        self.open.d.next = false;
+        self.stopped.d.next = self.quiesced.q.val();
+        self.public_state.d.next = self.is_saved.val();
+        if self.clean.q.val() & self.reset_pending.q.val() & !self.power_fail.val() {
+            self.reset_pending.d.next = false;
+            self.clearing.d.next = true;
+            self.phase.d.next = Phase::Reset;
+        }
+    }
+
+    /// Requests that this state does not serve.
+    fn refuse_requests(&mut self) {
         if self.load_pending.q.val() & !self.open.q.val() {
             self.load_pending.d.next = false;
             self.refused.d.next = true;
@@ -899,8 +1069,10 @@ impl Logic for Persistence {
         if !self.open.q.val() & !self.clean.q.val() {
             self.shut_pending.d.next = false;
         }
+    }
 
-        // Who has asked for a function-level reset reads from the next cycle on that it is not done.
+    /// Who has asked for a function-level reset reads from the next cycle on that it is not done.
+    fn show_a_reset_as_booting(&mut self) {
         if (self.function_reset.val() | self.reset_pending.q.val())
             & (self.open.q.val() | self.clean.q.val())
             & !self.power_fail.val()
@@ -908,15 +1080,20 @@ impl Logic for Persistence {
         {
             self.public_state.d.next = self.is_booting.val();
         }
+    }
 
-        // Writes of a save that the memory has not answered.
+    /// Writes of a save that the memory has not answered.
+    fn count_the_unanswered(&mut self) {
         if self.posted.q.val() & !self.answered.q.val() {
             self.unanswered.d.next = self.unanswered.q.val() + self.one9.val();
         }
         if !self.posted.q.val() & self.answered.q.val() {
             self.unanswered.d.next = self.unanswered.q.val() - self.one9.val();
         }
+    }
 
+    /// At reset: nothing is known, and nothing is open.
+    fn reset(&mut self) {
         if self.reset.val() {
             self.phase.d.next = Phase::Reset;
             self.saved.d.next = false;

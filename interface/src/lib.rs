@@ -8,6 +8,7 @@
 //! | [`config_space`] | the configuration space of the PCI function, and what writing to it asks for |
 //! | [`memory_ports`] | where a device address lies when the card has two ports to its memory |
 //! | [`command`] | the 64-byte command, its opcodes and flags |
+//! | [`effect`] | what the commands of the standard firmware write |
 //! | [`status`] | what a command may answer, and whether it had side effects |
 //! | [`completion`] | the records and status lines that the card writes for the host |
 //! | [`registers`] | the AXI4-Lite register block |
@@ -30,6 +31,7 @@ compile_error!("pools, commands and registers are little-endian, and this target
 pub mod command;
 pub mod completion;
 pub mod config_space;
+pub mod effect;
 pub mod firmware;
 pub mod generate;
 pub mod geometry;

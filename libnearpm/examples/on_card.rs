@@ -1,4 +1,4 @@
-//! Counts its own runs in a pool on a card, which makes the copies. The card is one of another process:
+//! Counts its own runs in a pool on a card, whose commands log what a commit changes. The card is one of another process:
 //!
 //! ```console
 //! $ nearpm-sim --socket card.socket --pm card.pm &
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearpm::prelude::*;
-use nearpm::{Mechanism, PoolOptions, Problem, cards};
+use nearpm::{Engine, Mechanism, cards};
 use nearpm_driver::{Card, CardOptions, vfio_user};
 
 #[derive(Clone, Copy, Persistent)]
@@ -26,13 +26,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let card = Card::open(Arc::new(function), CardOptions::default())?;
     // From here on the process knows the card as `sim`.
     cards::register("sim", Arc::new(card));
-    let options = PoolOptions::new().mechanism(Mechanism::Undo);
-    let pool = match options.open("card:sim/counter") {
-        Err(Error::Pool { problem: Problem::NotFound, .. }) => options.create("card:sim/counter", 4 << 20)?,
-        opened => opened?,
-    };
+    let options = DirectOptions { mechanism: Some(Mechanism::Undo), engine: Engine::Card, ..DirectOptions::default() };
+    let pool = DirectPool::open_or_create("card:sim/counter", 4 << 20, &options)?;
     let runs = pool.tx(|tx| {
-        let mut tx = tx.typed();
         let counter = tx.root_or_zeroed::<Counter>()?;
         tx.update(counter.runs(), |n| n + 1)
     })?;

@@ -112,6 +112,15 @@ impl Form {
         }
     }
 
+    /// A word with bits set and cleared; `None` for a damaged word, and for bits that no word has.
+    pub fn change(self, word: u64, set: u64, clear: u64) -> Option<u64> {
+        let changed = |bits| (bits | set) & !clear;
+        match self {
+            Form::Plain => Some(changed(word)),
+            Form::Sealed => seal::change_bits(word, changed),
+        }
+    }
+
     /// What [`Form::encode`] made a word of; `None` for a damaged word.
     pub fn decode(self, word: u64) -> Option<u64> {
         match self {

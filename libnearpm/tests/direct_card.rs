@@ -269,3 +269,79 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
         assert!(matches!(pool.begin(), Err(Error::Poisoned)), "{what}");
     }
 }
+
+/// Threads whose commits wait for the card together: what each was told survives, when the power goes in the middle of all of them.
+#[test]
+fn threads_that_wait_together_lose_nothing_acknowledged() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const THREADS: u64 = 4;
+    // Far enough from each other that no two share a line.
+    const APART: u64 = 256;
+    for (seed, mechanism) in (0..8).flat_map(|seed| [Mechanism::Undo, Mechanism::Redo].map(|by| (seed, by))) {
+        let options = DirectOptions { mechanism: Some(mechanism), ..DirectOptions::default() };
+        let settings = |cut_after| MockOptions { pm_bytes: 4 << 20, seed, cut_after, ..MockOptions::default() };
+        let card = Registered::of(MockCard::new(settings(None)));
+        let pool = create(&card, &options).unwrap();
+        put_root(&pool, (THREADS * APART) as usize, 0).unwrap();
+        pool.close().unwrap();
+        let medium = card.mock.power_cut();
+        drop(card);
+        let cut_after = 400 + seed * 331;
+        let card = Registered::of(MockCard::with_medium(settings(Some(cut_after)), medium));
+        let pool = DirectPool::open(&card.pool("p"), &options).unwrap();
+        let acknowledged: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (pool, told) = (&pool, &acknowledged[thread as usize]);
+                scope.spawn(move || {
+                    let at = pool.root() + thread * APART;
+                    for number in 1..=40u64 {
+                        let Ok(mut tx) = pool.begin() else { return };
+                        if tx.add(pool, at..at + 8).is_err() {
+                            return;
+                        }
+                        poke(pool, at, &number.to_le_bytes());
+                        if tx.commit(pool).is_err() {
+                            return;
+                        }
+                        told.store(number, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let medium = card.mock.power_cut();
+        drop(pool);
+        let card = Registered::of(MockCard::with_medium(settings(None), medium));
+        let found = peek(&DirectPool::open(&card.pool("p"), &options).unwrap(), (THREADS * APART) as usize);
+        for (thread, told) in acknowledged.iter().enumerate() {
+            let word = found[thread * APART as usize..].first_chunk().copied().map(u64::from_le_bytes).unwrap();
+            let told = told.load(Ordering::Relaxed);
+            assert!(word == told || word == told + 1, "{mechanism:?}, seed {seed}: {word} where {told} was told");
+        }
+    }
+}
+
+/// A commit that the ring has no room for goes by records, and the next one by the mechanism again.
+#[test]
+fn what_the_ring_has_no_room_for_survives_too() {
+    const LONG: usize = 100_000;
+    for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
+        let mut card = Registered::new(6);
+        let options = DirectOptions { mechanism: Some(mechanism), ..DirectOptions::default() };
+        let pool = create(&card, &options).unwrap();
+        put_root(&pool, LONG, 1).unwrap();
+        let root = pool.root();
+        for fill in [2, 3] {
+            let mut tx = pool.begin().unwrap();
+            tx.add(&pool, root..root + LONG as u64).unwrap();
+            poke(&pool, root, &[fill; LONG]);
+            tx.commit(&pool).unwrap();
+            change_root(&pool, LONG, 0xaa).unwrap();
+        }
+        let statistics = pool.statistics();
+        assert!(statistics.commands > 0 && statistics.bytes_by_cpu > LONG as u64, "{mechanism:?}: {statistics:?}");
+        std::mem::forget(pool);
+        card = card.next_process();
+        assert!(peek(&open(&card), LONG) == expected(LONG, 3, &[]), "{mechanism:?}");
+    }
+}

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use nearpm::direct::{DirectOptions, DirectPool};
-use nearpm::{Error, PoolOptions, cards};
+use nearpm::{Error, Mechanism, PoolOptions, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::PciFunction;
 use nearpm_driver::{Card, CardOptions};
@@ -85,8 +85,20 @@ fn word(pool: &DirectPool, offset: u64) -> u64 {
     u64::from_le_bytes(peek(pool, offset, 8).try_into().expect("eight bytes"))
 }
 
-fn create(location: &str) -> Result<DirectPool, Error> {
-    let pool = DirectPool::create(location, POOL_BYTES, &DirectOptions::default())?;
+/// How commits go home: by records, or by the card's commands.
+type By = Option<Mechanism>;
+
+fn options(by: By) -> DirectOptions {
+    DirectOptions { mechanism: by, ..DirectOptions::default() }
+}
+
+/// The name of a card for a test.
+fn card_name(kind: &str, by: By, seed: u64) -> String {
+    format!("direct-{kind}-{}-{seed}", by.map_or("record", Mechanism::name))
+}
+
+fn create(location: &str, by: By) -> Result<DirectPool, Error> {
+    let pool = DirectPool::create(location, POOL_BYTES, &options(by))?;
     let mut tx = pool.begin()?;
     let root = tx.alloc(&pool, (SLOTS + 1) * 8)?.offset;
     poke(&pool, root, &[0; (SLOTS as usize + 1) * 8]);
@@ -95,8 +107,8 @@ fn create(location: &str) -> Result<DirectPool, Error> {
     Ok(pool)
 }
 
-fn open(location: &str) -> Result<DirectPool, Error> {
-    DirectPool::open(location, &DirectOptions::default())
+fn open(location: &str, by: By) -> Result<DirectPool, Error> {
+    DirectPool::open(location, &options(by))
 }
 
 /// Carries an operation out.
@@ -208,14 +220,14 @@ fn plug(name: &str, function: Arc<dyn PciFunction>) -> Result<(), nearpm_driver:
 }
 
 /// Five lives on a simulated card. Gives how many were ended by a power cut in the work, and how many in the opening.
-fn lives_on_the_model(seed: u64) -> (u64, u64) {
-    let name = format!("direct-model-{seed}");
+fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
+    let name = card_name("model", by, seed);
     let location = format!("card:{name}/p");
     let bytes = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
     let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(bytes));
     plug(&name, Arc::new(machine.function())).unwrap();
     let (mut story, mut rng) = (Story::new(seed), Rng::new(seed));
-    let mut pool = create(&location).unwrap();
+    let mut pool = create(&location, by).unwrap();
     let mut cuts = (0, 0);
     for life in 0..5 {
         let before = story.done.get();
@@ -246,7 +258,7 @@ fn lives_on_the_model(seed: u64) -> (u64, u64) {
             }
             let opened = until_power_cut(|| {
                 plug(&name, Arc::new(machine.function())).expect("the card opens");
-                open(&location).expect("the pool opens")
+                open(&location, by).expect("the pool opens")
             });
             machine.disarm_cut();
             match opened {
@@ -274,35 +286,48 @@ fn lives_on_the_model(seed: u64) -> (u64, u64) {
 #[test]
 fn nothing_acknowledged_is_lost_on_a_simulated_card() {
     let seeds = if nearpm_tier::thorough() { 1500 } else { 30 };
+    lose_nothing_on_the_model(seeds, None);
+}
+
+/// The mechanisms whose copies the card makes.
+const MECHANISMS: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint];
+
+#[test]
+fn nothing_acknowledged_is_lost_where_commands_bring_commits_home() {
+    let seeds = if nearpm_tier::thorough() { 500 } else { 10 };
+    MECHANISMS.iter().for_each(|&mechanism| lose_nothing_on_the_model(seeds, Some(mechanism)));
+}
+
+fn lose_nothing_on_the_model(seeds: u64, by: By) {
     let (mut work, mut opening) = (0, 0);
     for seed in 0..seeds {
-        let cuts = lives_on_the_model(seed);
+        let cuts = lives_on_the_model(seed, by);
         (work, opening) = (work + cuts.0, opening + cuts.1);
     }
-    println!("{work} power cuts in the work, {opening} in the opening");
+    println!("{by:?}: {work} power cuts in the work, {opening} in the opening");
     assert!(work > seeds && opening > seeds / 2, "only {work} and {opening} cuts");
 }
 
 /// Four lives on a mock card, each ended by a power cut.
-fn lives_on_the_mock(seed: u64) -> u64 {
-    let name = format!("direct-mock-{seed}");
+fn lives_on_the_mock(seed: u64, by: By) -> u64 {
+    let name = card_name("mock", by, seed);
     let location = format!("card:{name}/p");
-    let options = |cut_after| MockOptions { pm_bytes: 2 << 20, seed, cut_after, ..MockOptions::default() };
-    let mut mock = MockCard::new(options(None));
+    let settings = |cut_after| MockOptions { pm_bytes: 2 << 20, seed, cut_after, ..MockOptions::default() };
+    let mut mock = MockCard::new(settings(None));
     plug(&name, Arc::new(mock.clone())).unwrap();
-    create(&location).unwrap().close().unwrap();
+    create(&location, by).unwrap().close().unwrap();
     let (mut story, mut rng, mut cuts) = (Story::new(seed), Rng::new(seed), 0);
     for _ in 0..4 {
         let before = story.done.get();
         let cut_after = 30 + rng.below(700);
-        mock = MockCard::with_medium(options(Some(cut_after)), mock.power_cut());
-        let opened = plug(&name, Arc::new(mock.clone())).is_ok().then(|| open(&location).ok()).flatten();
+        mock = MockCard::with_medium(settings(Some(cut_after)), mock.power_cut());
+        let opened = plug(&name, Arc::new(mock.clone())).is_ok().then(|| open(&location, by).ok()).flatten();
         if let Some(pool) = opened {
             cuts += u64::from(story.run(&pool, 60).is_err());
         }
-        mock = MockCard::with_medium(options(None), mock.power_cut());
+        mock = MockCard::with_medium(settings(None), mock.power_cut());
         plug(&name, Arc::new(mock.clone())).unwrap();
-        story.verify(&open(&location).unwrap(), before, true);
+        story.verify(&open(&location, by).unwrap(), before, true);
     }
     cards::unregister(&name);
     cuts
@@ -310,6 +335,40 @@ fn lives_on_the_mock(seed: u64) -> u64 {
 
 #[test]
 fn nothing_acknowledged_is_lost_on_a_card_that_travels_in_any_order() {
-    let cuts: u64 = (0..20).map(lives_on_the_mock).sum();
+    let cuts: u64 = (0..20).map(|seed| lives_on_the_mock(seed, None)).sum();
     assert!(cuts > 20, "only {cuts} cuts");
+}
+
+#[test]
+fn commands_that_travel_in_any_order_lose_nothing_acknowledged() {
+    for mechanism in MECHANISMS {
+        let cuts: u64 = (0..10).map(|seed| lives_on_the_mock(seed, Some(mechanism))).sum();
+        assert!(cuts > 10, "{mechanism:?}: only {cuts} cuts");
+    }
+}
+
+/// Each commit of a pointer program posts commands, and the card makes the copies that the log consists of.
+#[test]
+fn a_commit_posts_commands() {
+    for mechanism in MECHANISMS {
+        let name = card_name("counted", Some(mechanism), 0);
+        let mock = MockCard::new(MockOptions { pm_bytes: 2 << 20, ..MockOptions::default() });
+        plug(&name, Arc::new(mock)).unwrap();
+        let pool = create(&format!("card:{name}/p"), Some(mechanism)).unwrap();
+        let at = pool.root();
+        let before = pool.statistics();
+        for number in 0..8u64 {
+            let mut tx = pool.begin().unwrap();
+            tx.add(&pool, at..at + 8).unwrap();
+            poke(&pool, at, &number.to_le_bytes());
+            tx.commit(&pool).unwrap();
+        }
+        let done = pool.statistics().since(&before);
+        // A log and a commit word each; what redo applies waits for the next.
+        assert_eq!((done.transactions, done.acknowledged), (8, 8), "{mechanism:?}");
+        assert!(done.commands >= 15 && done.bytes_by_card >= 7 * 8, "{mechanism:?}: {done:?}");
+        poke(&pool, at, &0u64.to_le_bytes());
+        pool.close().unwrap();
+        cards::unregister(&name);
+    }
 }

@@ -1,10 +1,11 @@
 //! What accepted commands do, and what they answer.
 
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
 use nearpm_interface::completion::Completion;
-use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind};
+use nearpm_interface::effect::Effect;
 use nearpm_interface::status::Status;
 
 use super::{Accepted, MapEntry, Range64, State, overlap};
@@ -57,37 +58,15 @@ impl State {
             }
             return self.answer(page, &command, Status::MemoryError, order);
         }
-        let length = command.length as usize;
-        let source = (base + command.source) as usize;
-        let destination = (base + command.destination) as usize;
+        let load = |range: Range<u64>| self.medium[(base + range.start) as usize..(base + range.end) as usize].to_vec();
+        if let Some(Effect { destination, bytes }) = Effect::of(&command, load) {
+            self.medium[(base + destination) as usize..][..bytes.len()].copy_from_slice(&bytes);
+        }
         match opcode {
-            Opcode::UndoLog | Opcode::Checkpoint => {
-                let kind = if opcode == Opcode::UndoLog { EntryKind::Undo } else { EntryKind::Checkpoint };
-                let head = EntryHead {
-                    magic: ENTRY_MAGIC,
-                    kind: kind as u8,
-                    version: ENTRY_VERSION,
-                    thread: command.thread,
-                    sequence: command.sequence,
-                    txid: command.txid,
-                    offset: command.source,
-                    length: command.length,
-                    pool: command.pool,
-                    ..EntryHead::default()
-                };
-                let entry = head.encode(&self.medium[source..source + length]);
-                self.medium[destination..][..entry.len()].copy_from_slice(&entry);
-            }
-            Opcode::Apply | Opcode::Recover | Opcode::ShadowCopy => {
-                self.medium.copy_within(source..source + length, destination);
-            }
-            Opcode::Commit | Opcode::Switch => {
-                self.medium[destination..][..8].copy_from_slice(&command.auxiliary.to_le_bytes());
+            Opcode::Commit => {
                 for mapping in self.mappings.iter_mut().filter(|m| (m.pool, m.thread) == (command.pool, command.thread))
                 {
-                    if opcode == Opcode::Commit {
-                        mapping.committed = command.txid;
-                    }
+                    mapping.committed = command.txid;
                 }
             }
             Opcode::Map => self.mappings.push(MapEntry {
@@ -101,7 +80,7 @@ impl State {
                 latched: false,
             }),
             Opcode::Unmap => self.mappings.retain(|m| (m.pool, m.thread) != (command.pool, command.thread)),
-            Opcode::Fence | Opcode::UndoRedo | Opcode::MirrorLog => {}
+            _ => {}
         }
         self.executed.push(command);
         self.answer(page, &command, Status::Ok, order);

@@ -19,12 +19,34 @@ enum nearpm_mode {
     NEARPM_IN_PLACE = 1,
 };
 
+// How a commit of a working copy goes home.
+enum nearpm_mechanism {
+    // By one record of new bytes, which the processor writes and brings home later.
+    NEARPM_BY_RECORD = 0,
+    // Old bytes are logged, then the new ones are stored. On a card one command logs each range.
+    NEARPM_BY_UNDO = 1,
+    // New bytes are logged and then applied. On a card commands apply them.
+    NEARPM_BY_REDO = 2,
+    // Pages of 4 KiB are copied before they are stored to. On a card commands copy them.
+    NEARPM_BY_CHECKPOINT = 3,
+};
+
+// Who makes the copies that a mechanism needs.
+enum nearpm_executor {
+    // The card where the pool is on one, else the processor.
+    NEARPM_AUTO = 0,
+    // The processor.
+    NEARPM_CPU = 1,
+    // The card; a pool that is not on one is refused.
+    NEARPM_CARD = 2,
+};
+
 // What a commit waits for.
 enum nearpm_durability {
     // A commit that has returned survives.
     NEARPM_DURABLE = 0,
     // A commit that has returned survives from the next `nearpm_wait_durable` on; until then a crash takes back the newest ones. For
-    // working copies of ordinary files, elsewhere as `NEARPM_DURABLE`.
+    // working copies of ordinary files and those with a mechanism, elsewhere as `NEARPM_DURABLE`.
     NEARPM_ASYNCHRONOUS = 1,
 };
 
@@ -96,8 +118,12 @@ struct nearpm_options {
     // 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
     // twice. It takes twice the memory of the pool, and time.
     uint32_t lint;
+    // A value of `enum nearpm_mechanism`.
+    uint32_t mechanism;
+    // A value of `enum nearpm_executor`.
+    uint32_t executor;
     // Zeros, for what a later library may know.
-    uint32_t reserved[9];
+    uint32_t reserved[7];
 };
 
 // A range of bytes in a pool.

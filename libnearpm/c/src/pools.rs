@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::arguments::{POOL_HANDLE, handle, not_null, number, string};
 use super::error::{Failure, NearPM_code, invalid, status};
 use super::registry::{Registry, Taken};
-use nearpm::Durability;
-use nearpm::Lint;
 use nearpm::direct::{DirectOptions, DirectPool, Mode};
 use nearpm::memory::Survives;
+use nearpm::{Durability, Engine, Lint, Mechanism};
 
 /// An open direct pool. It names the pool and is no address.
 pub struct nearpm_pool {
@@ -27,6 +26,32 @@ pub enum nearpm_mode {
     NEARPM_IN_PLACE = 1,
 }
 
+/// How a commit of a working copy goes home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum nearpm_mechanism {
+    /// By one record of new bytes, which the processor writes and brings home later.
+    NEARPM_BY_RECORD = 0,
+    /// Old bytes are logged, then the new ones are stored. On a card one command logs each range.
+    NEARPM_BY_UNDO = 1,
+    /// New bytes are logged and then applied. On a card commands apply them.
+    NEARPM_BY_REDO = 2,
+    /// Pages of 4 KiB are copied before they are stored to. On a card commands copy them.
+    NEARPM_BY_CHECKPOINT = 3,
+}
+
+/// Who makes the copies that a mechanism needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub enum nearpm_executor {
+    /// The card where the pool is on one, else the processor.
+    NEARPM_AUTO = 0,
+    /// The processor.
+    NEARPM_CPU = 1,
+    /// The card; a pool that is not on one is refused.
+    NEARPM_CARD = 2,
+}
+
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -34,7 +59,7 @@ pub enum nearpm_durability {
     /// A commit that has returned survives.
     NEARPM_DURABLE = 0,
     /// A commit that has returned survives from the next `nearpm_wait_durable` on; until then a crash takes back the newest ones. For
-    /// working copies of ordinary files, elsewhere as `NEARPM_DURABLE`.
+    /// working copies of ordinary files and those with a mechanism, elsewhere as `NEARPM_DURABLE`.
     NEARPM_ASYNCHRONOUS = 1,
 }
 
@@ -72,8 +97,12 @@ pub struct nearpm_options {
     /// 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
     /// twice. It takes twice the memory of the pool, and time.
     pub lint: u32,
+    /// A value of `enum nearpm_mechanism`.
+    pub mechanism: u32,
+    /// A value of `enum nearpm_executor`.
+    pub executor: u32,
     /// Zeros, for what a later library may know.
-    pub reserved: [u32; 9],
+    pub reserved: [u32; 7],
 }
 
 /// The value of an option.
@@ -98,6 +127,12 @@ unsafe fn read_options(options: *const nearpm_options) -> Result<DirectOptions, 
     // In the order of the enumerations.
     Ok(DirectOptions {
         mode: choice(given.mode, "mode", &[Mode::WorkingCopy, Mode::InPlace])?,
+        mechanism: choice(
+            given.mechanism,
+            "mechanism",
+            &[None, Some(Mechanism::Undo), Some(Mechanism::Redo), Some(Mechanism::Checkpoint)],
+        )?,
+        engine: choice(given.executor, "executor", &[Engine::Auto, Engine::Cpu, Engine::Card])?,
         durability: choice(given.durability, "durability", &[Durability::Durable, Durability::Asynchronous])?,
         survives: choice(
             given.survives,

@@ -3,17 +3,29 @@
 use std::env::var;
 
 use nearpm::direct::{DirectOptions, Mode};
-use nearpm::{Lint, Survives};
+use nearpm::{Engine, Lint, Survives};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_SURVIVES`, `NEARPM_LINT`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`, `NEARPM_LINT`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
         Ok("in-place") => Mode::InPlace,
         Ok("working-copy") => Mode::WorkingCopy,
         Ok(other) => return Err(refuse("NEARPM_MODE", other, "in-place or working-copy")),
+    };
+    let mechanism = match var("NEARPM_MECHANISM").as_deref() {
+        Err(_) | Ok("" | "record") => None,
+        Ok(name) => {
+            Some(name.parse().map_err(|_| refuse("NEARPM_MECHANISM", name, "record, undo, redo or checkpoint"))?)
+        }
+    };
+    let engine = match var("NEARPM_EXECUTOR").as_deref() {
+        Err(_) | Ok("" | "auto") => Engine::Auto,
+        Ok("cpu") => Engine::Cpu,
+        Ok("card") => Engine::Card,
+        Ok(other) => return Err(refuse("NEARPM_EXECUTOR", other, "auto, cpu or card")),
     };
     let survives = match var("NEARPM_SURVIVES").as_deref() {
         Err(_) | Ok("") => survives_by_pmdk(),
@@ -30,7 +42,16 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
         Err(_) | Ok("") => None,
         Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
     };
-    Ok(DirectOptions { mode, survives, prefault, power_cut, lint: lint(), ..DirectOptions::default() })
+    Ok(DirectOptions {
+        mode,
+        mechanism,
+        engine,
+        survives,
+        prefault,
+        power_cut,
+        lint: lint(),
+        ..DirectOptions::default()
+    })
 }
 
 /// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.

@@ -26,7 +26,15 @@ struct Fate {
 }
 
 impl DirectPool {
-    /// Whether a commit that has returned survives. Where a fence is that of one processor, no other can make an asynchronous commit
+    /// Whether a commit that has returned survives, be it brought home by a mechanism or by records.
+    pub(super) fn acknowledges_at_once(&self) -> bool {
+        match &self.by_mechanism {
+            Some(_) => self.options.durability == Durability::Durable,
+            None => self.commits_are_durable(),
+        }
+    }
+
+    /// Whether a commit by records that has returned survives. Where a fence is that of one processor, no other can make an asynchronous commit
     /// durable.
     pub(super) fn commits_are_durable(&self) -> bool {
         self.options.durability == Durability::Durable

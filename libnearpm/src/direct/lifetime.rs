@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nearpm_driver::pci::Caching;
 use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SEALED_VERSION};
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
+use super::by_mechanism::{self, ByMechanism};
 use super::heap::Heap;
 use super::lint::Linter;
 use super::shard::{Alone, SHARDS, Shard};
@@ -22,17 +23,24 @@ use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFile, View};
 use crate::options::PoolOptions;
 use crate::pool::on_card::{Claimed, Name, OnCard, Reach};
-use crate::pool::{Location, NOT_SHARED, WRITTEN, file, format};
+use crate::pool::set::Members;
+use crate::pool::{Location, NOT_SHARED, WRITTEN, file, format, refuse_card};
 use crate::process::Process;
 use crate::recovery;
 
+const PAGE: u32 = PAGE_BYTES as u32;
+/// A ring that a mechanism uses has one part of so many of a new pool, and so many bytes at most.
+const RING_SHARE: u64 = 16;
+const MOST_RING: u64 = 1 << 20;
+
 const IN_MEMORY: &str = "in memory";
 
-/// The processor does all the work on a direct pool, on a card as well.
+/// How the processor reaches a direct pool on a card. Who posts commands for it has a way of its own.
 const REACH: Reach = Reach { caching: Caching::WriteBack, commands: false };
 
 /// Refuses what a pool on a card cannot have.
 fn check_card(options: &DirectOptions, location: &str) -> Result<(), Error> {
+    by_mechanism::check(options, location)?;
     let what = match options {
         DirectOptions { mode: Mode::InPlace, .. } => {
             "a card's memory is reached by copies over the link, and Mode::InPlace needs memory that is mapped; use \
@@ -45,6 +53,12 @@ fn check_card(options: &DirectOptions, location: &str) -> Result<(), Error> {
         _ => return Ok(()),
     };
     Err(Problem::BadOption { what }.at(location))
+}
+
+/// Refuses what a pool in the computer's own memory cannot have.
+fn check_computer(options: &DirectOptions, location: &str) -> Result<(), Error> {
+    by_mechanism::check(options, location)?;
+    options.mechanism.map_or(Ok(()), |_| refuse_card(options.engine, location))
 }
 
 /// The file itself, or a machine around it whose power fails.
@@ -70,9 +84,13 @@ fn in_place_address(backing: &Backing, location: &str) -> Result<*mut u8, Error>
         .ok_or_else(|| refuse("this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy"))
 }
 
-/// The layout of a new pool: one small ring, no spare pages, sealed tables.
+/// The layout of a new pool: one ring, small where no mechanism is to use it, no spare pages, sealed tables.
 fn layout(options: &DirectOptions, bytes: u64) -> Result<PoolHead, Problem> {
-    let mut shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
+    let ring = match options.mechanism {
+        None => MIN_RING_BYTES,
+        Some(_) => (bytes / RING_SHARE).clamp(MIN_RING_BYTES.into(), MOST_RING) as u32 / PAGE * PAGE,
+    };
+    let mut shape = PoolOptions::new().lanes(1).ring_bytes(ring).spare_pages(0);
     if let Some(id) = options.id {
         shape = shape.id(id);
     }
@@ -152,6 +170,7 @@ impl DirectPool {
         options: &DirectOptions,
         fill: impl FnOnce(&DirectPool) -> Result<(), E>,
     ) -> Result<DirectPool, E> {
+        check_computer(options, location)?;
         let shape = |bytes| layout(options, bytes).map_err(|p| p.at(location));
         let (memory, unnamed, head) = if bytes == 0 {
             let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions)?;
@@ -238,6 +257,7 @@ impl DirectPool {
 
     /// Creates a pool that fills a memory.
     pub fn create_in(memory: Box<dyn Memory>, options: &DirectOptions) -> Result<DirectPool, Error> {
+        check_computer(options, IN_MEMORY)?;
         let head = layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
         let pool = Self::prepare(Backing::Other(memory), head, IN_MEMORY, options)?;
         format::put_head(&pool.medium, head).map_err(|error| pool.poison(error))?;
@@ -263,13 +283,16 @@ impl DirectPool {
         }
         let medium = Medium::new(backing);
         format::prepare(&medium, &head)?;
-        Self::start(medium, head, location, options, None)
+        Self::start(medium, Members::single(head, None), location, options)
     }
 
     fn open_backing(backing: Backing, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        if !options.copy_on_write {
+            check_computer(options, location)?;
+        }
         let medium = Medium::new(backing);
         let head = format::read(&medium).map_err(|p| p.at(location))?;
-        Self::start(medium, head, location, options, None)
+        Self::start(medium, Members::single(head, None), location, options)
     }
 
     fn claim(
@@ -277,22 +300,18 @@ impl DirectPool {
         location: &str,
         options: &DirectOptions,
     ) -> Result<Self, Error> {
-        on_card.drop_left_lines(&medium, &head)?;
-        Self::start(medium, head, location, options, Some(on_card))
+        let members = Members::single(head, Some(on_card));
+        members.drop_left_lines(&medium)?;
+        Self::start(medium, members, location, options)
     }
 
-    fn start(
-        medium: Medium,
-        head: PoolHead,
-        location: &str,
-        options: &DirectOptions,
-        on_card: Option<OnCard>,
-    ) -> Result<Self, Error> {
+    fn start(medium: Medium, members: Members, location: &str, options: &DirectOptions) -> Result<Self, Error> {
+        let (medium, head) = (Arc::new(medium), *members.stripes.whole());
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
-        let (recovery, _) = recovery::recover(&medium, &head).map_err(named)?;
+        let (recovery, lanes) = recovery::recover(&medium, &head).map_err(named)?;
         if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
             let what = "shadow paging has moved its pages, and programs would see them at other places";
             return Err(Problem::BadOption { what }.at(location));
@@ -324,6 +343,9 @@ impl DirectPool {
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
         }
+        let mechanism = options.mechanism.filter(|_| !options.read_only && !options.copy_on_write);
+        let open = |mechanism| ByMechanism::open(mechanism, options, (&medium, &head), &members, &lanes);
+        let by_mechanism = mechanism.map(open).transpose().map_err(named)?;
         // What could not be read looked blank.
         medium.backing().alive().and_then(|()| view.alive())?;
         let linter = Linter::new(&options.lint, &view, heap.range());
@@ -346,7 +368,8 @@ impl DirectPool {
             closed: false,
             process: Process::current(),
             linter,
-            on_card,
+            by_mechanism,
+            members,
         })
     }
 
@@ -369,6 +392,7 @@ impl DirectPool {
         }
         // The program may have seen zeros in the place of what was lost: the next open recovers what is durable.
         self.alive().map_err(|error| self.poison(error))?;
+        let mut mechanism = self.settled()?;
         let turn = self.truncation()?;
         let mut shards = self.lock_all();
         if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
@@ -386,9 +410,10 @@ impl DirectPool {
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);
         self.medium.drain()?;
-        if let Some(on_card) = &self.on_card {
-            on_card.note_closed(&self.medium);
+        if let Some(mechanism) = &mut mechanism {
+            mechanism.close()?;
         }
+        self.members.note_closed(&self.medium);
         Ok(())
     }
 }

@@ -12,6 +12,9 @@
 //! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
 //!
+//! A working copy's commits go home by records, or by a mechanism that the options choose ([`DirectOptions::mechanism`]), whose copies are commands where
+//! the pool is on a card.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `options.rs` | how a pool is created and opened |
@@ -19,6 +22,7 @@
 //! | `pool.rs` | an open pool |
 //! | `outside.rs` | what becomes durable outside of transactions |
 //! | `append.rs` | appending to its log |
+//! | `by_mechanism.rs` | commits that a mechanism brings home, by the card's commands where the pool is on a card |
 //! | `truncate.rs` | truncating the log, and the segments that it consists of |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `records.rs` | the records of one append |
@@ -26,10 +30,12 @@
 //! | `lint.rs` | finding faults of the program |
 //! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
+//! | `together.rs` | threads that wait for the card together |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
 
 mod append;
+mod by_mechanism;
 mod heap;
 mod lifetime;
 mod lint;
@@ -49,6 +55,7 @@ mod sync {
 }
 #[cfg(test)]
 pub(crate) mod tests;
+mod together;
 mod transaction;
 mod truncate;
 mod tx;

@@ -2,7 +2,7 @@
 
 use super::lint::Lint;
 use crate::memory::{PowerCut, Survives};
-use crate::options::Durability;
+use crate::options::{Durability, Engine, Mechanism};
 
 /// What the program's stores go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,10 +19,17 @@ pub enum Mode {
 pub struct DirectOptions {
     /// What the program's stores go to.
     pub mode: Mode,
+    /// How a commit of a working copy goes home. `None`: its new bytes are packed into one record of a log, which the processor writes; that is
+    /// the least work for a processor. With a mechanism it goes home by the log ring of that mechanism, which the card makes where the pool is on
+    /// one; what the ring has no room for goes by records all the same. Not [`Mechanism::Shadow`]: it moves pages. A pool may be opened with
+    /// another one each time.
+    pub mechanism: Option<Mechanism>,
+    /// Who makes the copies that the mechanism needs; without one it is the processor, whatever this says.
+    pub engine: Engine,
     /// What a pool on an ordinary file survives.
     pub survives: Survives,
-    /// What a commit waits for. Only a working copy of an ordinary file has asynchronous commits: elsewhere a fence is cheap, and
-    /// belongs to one processor.
+    /// What a commit waits for. Only a working copy of an ordinary file, and one with a mechanism, has asynchronous commits: elsewhere a fence
+    /// is cheap, and belongs to one processor. Durable commits under [`Mechanism::Checkpoint`] end an epoch each, asynchronous ones share them.
     pub durability: Durability,
     /// Gives every page its memory at open, so that no transaction pays for a page fault. In a working copy that takes as
     /// much memory as the pool has bytes.

@@ -6,12 +6,14 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
+use super::by_mechanism::{ByMechanism, Changes};
 use super::log::Writer;
 use super::pool::COMMIT_LANE;
 use super::records::{PIECE, Records};
 use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
+use crate::options::Durability;
 
 /// Ranges of up to so many bytes go home through the cache, which has them for the next time; longer ones go around it.
 const CACHED: u64 = 4096;
@@ -46,7 +48,7 @@ impl DirectPool {
             return Ok(());
         }
         // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
-        self.wait_durable()?;
+        self.wait_for_records()?;
         if self.heap.may_be_logged(range) {
             // Records of what was here before would be written over it.
             self.truncate_beside(&self.truncation()?)?;
@@ -101,7 +103,18 @@ impl DirectPool {
         if self.options.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
-        self.persist_by_log(ranges)
+        match &self.by_mechanism {
+            Some(by) => self.persist_by_mechanism(by, ranges),
+            None => self.persist_by_log(ranges),
+        }
+    }
+
+    fn persist_by_mechanism(&self, by: &ByMechanism, ranges: &[Range<u64>]) -> Result<(), Error> {
+        let store = |changes: &mut Changes<'_>| ranges.iter().try_for_each(|range| changes.store(range));
+        let Some(mut turn) = by.commit(self, Durability::Durable, store)? else { return Ok(()) };
+        turn.settle()?;
+        self.persist_by_log(ranges)?;
+        self.bring_home()
     }
 
     /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it returns everything is durable, and a crash before that
@@ -113,6 +126,9 @@ impl DirectPool {
         self.admit(ranges)?;
         if self.options.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
+        }
+        if let Some(by) = &self.by_mechanism {
+            return self.persist_by_mechanism(by, ranges);
         }
         // On a file each way synchronises once, and the log takes fewer blocks. Where records that are not home yet name the bytes, a
         // recovery would write those over what goes home now.
@@ -152,7 +168,7 @@ impl DirectPool {
         self.shards[slot].lock().records = records;
         done?;
         // The record depends on asynchronous commits: those of other threads may have been on their way into the log when it was drained.
-        self.wait_durable()?;
+        self.wait_for_records()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             self.write_home(range)?;
             self.drain_counted()?;
@@ -183,6 +199,14 @@ impl DirectPool {
             return Err(Error::Forked);
         }
         self.refuse_poisoned()?;
+        match &self.by_mechanism {
+            Some(by) => by.turn(self)?.persist(),
+            None => self.wait_for_records(),
+        }
+    }
+
+    /// Waits until what asynchronous commits have appended is durable.
+    fn wait_for_records(&self) -> Result<(), Error> {
         self.unacknowledged.wait(|| self.lock_all(), || self.drain_counted())
     }
 

@@ -1,11 +1,12 @@
 //! Open direct pools.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
+use super::by_mechanism::{ByMechanism, Turn};
 use super::heap::{Heap, Runs};
 use super::lint::Linter;
 use super::log::{Lane, Writer};
@@ -17,7 +18,7 @@ use crate::error::Error;
 #[cfg(doc)]
 use crate::error::Problem;
 use crate::memory::{Backing, Medium, Memory, View};
-use crate::pool::on_card::OnCard;
+use crate::pool::set::Members;
 use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{HeapState, Statistics};
@@ -32,7 +33,7 @@ const POPULATE_BYTES: u64 = 256 * 1024;
 /// keeps errors to itself.
 pub struct DirectPool {
     pub(super) view: View,
-    pub(super) medium: Medium,
+    pub(super) medium: Arc<Medium>,
     pub(super) head: PoolHead,
     pub(super) heap: Heap,
     pub(super) options: DirectOptions,
@@ -56,8 +57,10 @@ pub struct DirectPool {
     /// Who opened it.
     pub(super) process: Process,
     pub(super) linter: Option<Box<Linter>>,
+    /// What brings commits home, unless records do.
+    pub(super) by_mechanism: Option<ByMechanism>,
     /// Dropped last: the pool must not be opened again before it is closed.
-    pub(super) on_card: Option<OnCard>,
+    pub(super) members: Members,
 }
 
 impl std::fmt::Debug for DirectPool {
@@ -339,6 +342,15 @@ impl DirectPool {
         }
         shard.spare.push(spare);
         count(&mut shard.tally);
+    }
+
+    /// Leaves nothing to the pool's mechanism, and keeps commits away while the medium is written past it.
+    ///
+    /// # Errors
+    /// What the medium refuses poisons the pool.
+    pub(super) fn settled(&self) -> Result<Option<Turn<'_>>, Error> {
+        let turn = self.by_mechanism.as_ref().map(|by| by.turn(self)).transpose()?;
+        turn.map(|mut turn| turn.settle().map(|()| turn)).transpose()
     }
 
     /// From now on nothing can be claimed about the pool.

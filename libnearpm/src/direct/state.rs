@@ -3,6 +3,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
+use super::heap::{Change, Heap};
 use super::log::{WORTH_A_TRUNCATION, Writer};
 use super::records::{LONG_RANGE, Record, Records};
 use super::{DirectPool, Mode};
@@ -177,20 +178,29 @@ impl State {
     /// Builds the records of the commit.
     #[inline]
     pub fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
-        let (heap, records) = (pool.heap_index(), &mut self.records);
+        let mut records = std::mem::take(&mut self.records);
+        let built = self.build_into(pool, &mut records);
+        self.records = records;
+        built
+    }
+
+    #[inline]
+    fn build_into(&self, pool: &DirectPool, records: &mut Records) -> Result<(), TryReserveError> {
         records.begin(pool.record_limit())?;
         if pool.mode() == Mode::WorkingCopy {
             for range in self.known.iter() {
                 records.store_from(pool.view(), range.start, range.end - range.start)?;
             }
         }
-        for &object in &self.allocated {
-            heap.allocation(object, |change| records.change(change))?;
-        }
-        for &object in &self.freed {
-            records.change(heap.removal(object))?;
-        }
-        self.root.map_or(Ok(()), |root| records.change(heap.root_change(root)))
+        self.change_tables(pool.heap_index(), |change| records.change(change))
+    }
+
+    /// What the commit changes of the heap's tables.
+    #[inline]
+    pub fn change_tables<E>(&self, heap: &Heap, mut change: impl FnMut(Change) -> Result<(), E>) -> Result<(), E> {
+        self.allocated.iter().try_for_each(|&object| heap.allocation(object, &mut change))?;
+        self.freed.iter().try_for_each(|&object| change(heap.removal(object)))?;
+        self.root.map_or(Ok(()), |root| change(heap.root_change(root)))
     }
 
     /// Stores the old bytes again, but for those in `kept`.

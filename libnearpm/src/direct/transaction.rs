@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::by_mechanism::{ByMechanism, Changes};
 use super::lint::Claims;
 use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
@@ -117,6 +118,9 @@ impl Transaction {
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
         let (bytes, ranges) = (state.saved.len(), state.saved_ranges.len());
+        if let Some(by) = &pool.by_mechanism {
+            by.first_touch(gaps);
+        }
         let kept = match pool.mode() {
             Mode::WorkingCopy => state.save(pool, gaps.iter()).map_err(no_memory()),
             Mode::InPlace => state.log_old(pool, gaps),
@@ -238,7 +242,7 @@ impl Transaction {
             }
             self.settle(pool);
         }
-        let acknowledged = u64::from(pool.commits_are_durable());
+        let acknowledged = u64::from(pool.acknowledges_at_once());
         self.end(pool, |tally| {
             tally.transactions += 1;
             tally.acknowledged += acknowledged;
@@ -254,6 +258,31 @@ impl Transaction {
             // Nobody could open the pool any more.
             return Err(Error::abort("the transaction frees the root, and makes no other object the root"));
         }
+        match &pool.by_mechanism {
+            Some(by) => self.write_by_mechanism(pool, by),
+            None => self.write_by_records(pool),
+        }
+    }
+
+    /// Brings everything home by the pool's mechanism; by records where that has no room.
+    fn write_by_mechanism(&mut self, pool: &DirectPool, by: &ByMechanism) -> Result<(), Error> {
+        let (state, heap) = (&*self.0, pool.heap_index());
+        let change = |changes: &mut Changes<'_>| {
+            for &object in &state.allocated {
+                let bytes = heap.usable_bytes(object).expect("the transaction has it");
+                changes.fresh(object..object + bytes);
+            }
+            state.home.iter().cloned().chain(state.known.iter()).try_for_each(|range| changes.store(&range))?;
+            state.change_tables(heap, |change| changes.change(change))
+        };
+        let Some(mut turn) = by.commit(pool, pool.options.durability, change)? else { return Ok(()) };
+        turn.settle()?;
+        self.write_by_records(pool)?;
+        pool.bring_home()
+    }
+
+    fn write_by_records(&mut self, pool: &DirectPool) -> Result<(), Error> {
+        let state = &mut *self.0;
         if pool.mode() == Mode::WorkingCopy {
             state.log_what_must_be(pool);
         }

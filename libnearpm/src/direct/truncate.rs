@@ -162,6 +162,7 @@ impl DirectPool {
                 return Ok(found);
             }
         }
+        let _turn = self.settled()?;
         // As much again, so that the sum of all looks stays linear. Beyond its share the log asks for little of what is free: objects want it.
         let make = |more| self.make_room_for(slot, lane, strides(more).map(|stride| (stride, stride))).map(|()| more);
         let spared = (self.log_budget() * CHUNK_BYTES).max(self.heap.free_bytes() / FREE_SHARE);
@@ -246,6 +247,15 @@ impl DirectPool {
         Ok(due)
     }
 
+    /// Brings home what a commit has appended that went past the pool's mechanism.
+    ///
+    /// # Errors
+    /// Poisons the pool: the commit is in the log.
+    pub(super) fn bring_home(&self) -> Result<(), Error> {
+        let home = self.truncation().and_then(|turn| self.truncate_beside(&turn));
+        home.map_err(|error| self.poison(error))
+    }
+
     /// Truncates the log while other threads go on.
     pub(super) fn truncate_beside(&self, _turn: &Turn<'_>) -> Result<(), Error> {
         let (room, cut) = {
@@ -303,6 +313,7 @@ impl DirectPool {
                 return reserved;
             }
         }
+        let _settled = self.settled()?;
         let turn = self.truncation()?;
         let mut shards = self.lock_all();
         self.truncate(&turn, &mut shards)?;

@@ -22,7 +22,7 @@ use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAP_ENTRIES, PARKED_CO
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
 use nearpm_interface::seal;
 
-use super::{Entry, Executor, Publication, Word};
+use super::{Entry, Executor, Publication, ReadBack, Word};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 use crate::memory::Medium;
@@ -40,12 +40,7 @@ const MOST_SYNCHRONISING: usize = PARKED_COMMANDS / MAP_ENTRIES;
 
 /// Posts the commands of one lane.
 pub(crate) struct CardExecutor {
-    card: Arc<Card>,
-    page: usize,
-    pool: u32,
-    /// Device addresses of the pool.
-    place: Range<u64>,
-    thread: u16,
+    at: ReadBack,
     /// Host accesses pass the card's ordering point.
     ordered: bool,
     /// Commit that was posted and not read back.
@@ -92,11 +87,7 @@ impl CardExecutor {
         let page = 1 + (head.pool as usize + usize::from(thread)) % (COMMAND_PAGES - 1);
         let ordered = card.capabilities().contains(Capabilities::HOST_ORDERED);
         Ok(Some(CardExecutor {
-            card,
-            page,
-            pool: head.pool,
-            place: base..base + head.bytes,
-            thread,
+            at: ReadBack { card, page, pool: head.pool, place: base..base + head.bytes, thread },
             ordered,
             asynchronous: None,
             synchronising: VecDeque::new(),
@@ -111,70 +102,51 @@ impl CardExecutor {
 
     fn post(&self, medium: &Medium, opcode: Opcode, command: Command, notify: bool) -> Result<Ticket, Error> {
         count(&medium.counters.commands, 1);
-        Ok(self.card.post(self.page, self.command(opcode, command), notify)?)
+        Ok(self.at.card.post(self.at.page, self.command(opcode, command), notify)?)
     }
 
     /// Posts commands under one fence. They must not depend on each other.
     fn post_all(&self, medium: &Medium, commands: &[Command], notify: bool) -> Result<Option<Ticket>, Error> {
         count(&medium.counters.commands, commands.len() as u64);
-        Ok(self.card.post_all(self.page, commands, notify)?)
+        Ok(self.at.card.post_all(self.at.page, commands, notify)?)
     }
 
     fn command(&self, opcode: Opcode, command: Command) -> Command {
-        Command { opcode: opcode as u8, pool: self.pool, thread: self.thread, ..command }
+        Command { opcode: opcode as u8, pool: self.at.pool, thread: self.at.thread, ..command }
     }
 
     /// Waits for every command of the page up to this one: others may end later than the last.
     fn settle_all(&self, medium: &Medium, last: Ticket) -> Result<(), Error> {
         let waited = self.wait(medium, last);
-        self.card.drain(self.page)?;
-        self.check()?;
+        self.at.card.drain(self.at.page)?;
+        self.at.check()?;
         waited
     }
 
     /// Waits for a command. The failure of an earlier one comes first: it is why this one was refused.
     fn wait(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        let waited = self.card.wait(ticket);
-        self.check()?;
-        waited.map_err(|error| self.failed(error))
+        let waited = self.at.card.wait(ticket);
+        self.at.check()?;
+        waited.map_err(|error| self.at.failed(error))
     }
 
     /// Waits for a commit that is to be acknowledged, on a card that does not order host accesses.
     fn wait_durable(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        self.verified(self.card.wait(ticket).and_then(|()| self.card.push(self.page)))
+        self.verified(self.at.card.wait(ticket).and_then(|()| self.at.card.push(self.at.page)))
     }
 
     fn read_back(&mut self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        self.verified(self.card.read_back(ticket))
+        self.verified(self.at.card.read_back(ticket))
     }
 
-    /// Success only where no log of the pool has failed. Of several failures that of a log comes first: it is why others were refused.
+    /// See [`ReadBack::verified`].
     fn verified(&mut self, outcome: Result<Latched, CardError>) -> Result<(), Error> {
-        let latched = match &outcome {
-            Ok(latched) => *latched,
-            Err(_) => self.card.push(self.page)?,
-        };
-        self.card.verify_stores(&self.place, latched).map_err(|error| self.failed(error))?;
-        self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?;
-        self.check()?;
-        outcome.map_err(|error| self.failed(error))?;
+        self.at.verified(outcome)?;
         self.verifications += 1;
         Ok(())
-    }
-
-    fn failed(&self, error: CardError) -> Error {
-        Error::failed(error, &self.place)
-    }
-
-    /// A failure of an earlier command of this lane that nobody waited for.
-    fn check(&self) -> Result<(), Error> {
-        match self.card.take_failure(self.page, self.pool, self.thread)? {
-            Some(failure) => Err(self.failed(failure.into())),
-            None => Ok(()),
-        }
     }
 
     /// Notes lines that are written behind the cache.
@@ -277,7 +249,7 @@ impl Executor for CardExecutor {
         let commands: Vec<Command> = entries.iter().map(command).collect();
         let Some(last) = self.post_all(medium, &commands, !self.ordered)? else { return Ok(()) };
         count(&medium.counters.bytes_by_card, bytes);
-        if self.ordered { self.check() } else { self.settle_all(medium, last) }
+        if self.ordered { self.at.check() } else { self.settle_all(medium, last) }
     }
 
     fn commit(&mut self, medium: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
@@ -321,7 +293,7 @@ impl Executor for CardExecutor {
     fn send(&mut self, medium: &Medium) -> Result<(), Error> {
         self.await_synchronised(medium, 0)?;
         count(&medium.counters.commands, self.waiting.len() as u64);
-        let posted = self.card.post_unfenced(self.page, &self.waiting);
+        let posted = self.at.card.post_unfenced(self.at.page, &self.waiting);
         self.waiting.clear();
         Ok(posted?)
     }
@@ -406,8 +378,8 @@ impl Executor for CardExecutor {
 
     fn restore(&mut self, medium: &Medium, entries: &[Entry], txid: u64) -> Result<(), Error> {
         // An entry that was never made must not be restored from: its slot holds something else.
-        self.card.drain(self.page)?;
-        self.check()?;
+        self.at.card.drain(self.at.page)?;
+        self.at.check()?;
         let mut last = None;
         for entry in entries.iter().rev() {
             let command = Command {
@@ -431,18 +403,26 @@ impl Executor for CardExecutor {
 
     fn verify(&mut self, drain: bool) -> Result<(), Error> {
         if drain {
-            self.card.drain(self.page)?;
+            self.at.card.drain(self.at.page)?;
         }
-        self.verified(self.card.push(self.page))
+        self.verified(self.at.card.push(self.at.page))
     }
 
     fn verifications(&self) -> u64 {
         self.verifications
     }
 
+    fn posts(&self) -> bool {
+        self.ordered
+    }
+
+    fn posted(&self) -> Option<(ReadBack, Ticket)> {
+        self.asynchronous.map(|ticket| (self.at.clone(), ticket))
+    }
+
     fn close(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.mapped) && self.process.is_current() {
-            self.card.unmap_pool(self.pool, self.thread)?;
+            self.at.card.unmap_pool(self.at.pool, self.at.thread)?;
         }
         Ok(())
     }

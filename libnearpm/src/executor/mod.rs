@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use nearpm_driver::Ticket;
 use nearpm_interface::media::EntryHead;
 
 use crate::error::Error;
@@ -10,10 +11,12 @@ use crate::options::Durability;
 
 mod card;
 mod cpu;
+mod read_back;
 mod striped;
 
 pub(crate) use card::CardExecutor;
 pub(crate) use cpu::CpuExecutor;
+pub(crate) use read_back::ReadBack;
 pub(crate) use striped::StripedExecutor;
 
 /// One log entry that was made.
@@ -141,6 +144,17 @@ pub(crate) trait Executor: Send {
 
     /// How often that was made sure of, by [`Executor::verify`] or with the read-back of a commit.
     fn verifications(&self) -> u64;
+
+    /// Whether commits are posted to a card that orders everything behind them, so that several threads may wait for theirs together while the next
+    /// posts.
+    fn posts(&self) -> bool {
+        false
+    }
+
+    /// The newest commit that was posted and not read back, where [`Executor::posts`].
+    fn posted(&self) -> Option<(ReadBack, Ticket)> {
+        None
+    }
 
     /// Gives up what the executor holds on the card.
     fn close(&mut self) -> Result<(), Error>;

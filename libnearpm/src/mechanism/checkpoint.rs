@@ -72,7 +72,7 @@ impl Protocol for Checkpoint {
             while at < part.end {
                 let here = place + (at - part.start) as u64;
                 let bytes = ((PAGE_BYTES - here % PAGE_BYTES) as usize).min(part.end - at);
-                self.epoch.store(&mut &cx.medium, here, &data[at..at + bytes])?;
+                self.epoch.store(&mut &*cx.medium, here, &data[at..at + bytes])?;
                 at += bytes;
             }
         }
@@ -102,7 +102,7 @@ impl Protocol for Checkpoint {
 
     /// Lines that the transaction was the first to store to are put back from the log.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
-        let pages = self.epoch.abort(&mut &cx.medium)?;
+        let pages = self.epoch.abort(&mut &*cx.medium)?;
         if pages.is_empty() {
             return Ok(());
         }

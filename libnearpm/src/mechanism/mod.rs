@@ -1,5 +1,9 @@
 //! The four ways to make transactions survive a crash, behind one trait.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PoolHead;
 
 use crate::error::Error;
@@ -17,7 +21,7 @@ mod undo;
 
 /// What a mechanism works on.
 pub(crate) struct Context {
-    pub medium: Medium,
+    pub medium: Arc<Medium>,
     pub head: PoolHead,
     pub pages: Pages,
     /// The lane of transactions.
@@ -71,6 +75,9 @@ pub(crate) trait Protocol: Send {
     /// Makes every committed transaction durable. No transaction is open.
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error>;
 
+    /// Every commit so far has been read back, by somebody else: it is durable.
+    fn acknowledged(&mut self, _cx: &mut Context) {}
+
     /// Programs are about to use memory behind the transactions: it must be there, and reachable through the
     /// processor's cache.
     fn share(&mut self, _cx: &mut Context) -> Result<(), Error> {
@@ -81,6 +88,14 @@ pub(crate) trait Protocol: Send {
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
         self.persist(cx)
     }
+}
+
+/// Begins to fetch the lines of which a range has a part, not all: the first, the last, or none. A store to a part of a line waits for the rest.
+pub(crate) fn prefetch_parts(medium: &Medium, range: &Range<u64>) {
+    let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
+    let first = (first < range.start).then_some(first);
+    let last = (last < range.end && Some(last) != first).then_some(last);
+    first.into_iter().chain(last).for_each(|line| medium.prefetch(line, LINE_U64));
 }
 
 /// The mechanism that an option names.

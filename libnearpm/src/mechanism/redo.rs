@@ -189,6 +189,10 @@ impl Protocol for Redo {
         if self.log.values().is_some() { Err(Error::Poisoned) } else { Ok(()) }
     }
 
+    fn acknowledged(&mut self, _cx: &mut Context) {
+        self.unacknowledged = false;
+    }
+
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
         if std::mem::take(&mut self.unacknowledged) { cx.lane.executor.persist(&cx.medium) } else { Ok(()) }
     }

@@ -68,7 +68,7 @@ impl Shadow {
         if cx.lane.executor.writes_around_the_cache() {
             self.epoch.store(&mut Self::cached(&mut self.cache, cx), place, data)
         } else {
-            self.epoch.store(&mut &cx.medium, place, data)
+            self.epoch.store(&mut &*cx.medium, place, data)
         }
     }
 
@@ -183,7 +183,7 @@ impl Protocol for Shadow {
                 self.epoch.clean(page, lines);
             }
         } else {
-            for (page, lines) in self.epoch.abort(&mut &cx.medium)? {
+            for (page, lines) in self.epoch.abort(&mut &*cx.medium)? {
                 for run in runs(lines) {
                     let old = cx.medium.load_vec(self.saved[&page] + run.start, run.end - run.start);
                     cx.medium.store(page + run.start, &old);

@@ -12,7 +12,7 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{EntryKind, lines_of};
 
-use super::{Acknowledged, Context, Protocol};
+use super::{Acknowledged, Context, Protocol, prefetch_parts};
 use crate::error::Error;
 use crate::executor::{Entry, Word};
 use crate::interval::IntervalSet;
@@ -48,14 +48,6 @@ pub(crate) struct Undo {
 
 fn lines(start: u64, end: u64) -> Range<u64> {
     start / LINE_U64 * LINE_U64..end.next_multiple_of(LINE_U64)
-}
-
-/// The lines of which a range has a part, not all: the first, the last, or none.
-fn lines_in_part(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
-    let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
-    let first = (first < range.start).then_some(first);
-    let last = (last < range.end && Some(last) != first).then_some(last);
-    first.into_iter().chain(last)
 }
 
 impl Undo {
@@ -179,7 +171,7 @@ impl Protocol for Undo {
         if noted.is_ok() {
             if cx.lane.executor.writes_around_the_cache() {
                 // Nobody loads what the card logs, and a store to a part of a line waits for the rest of it.
-                gaps.iter().flat_map(lines_in_part).for_each(|line| cx.medium.prefetch(line, LINE_U64));
+                gaps.iter().for_each(|gap| prefetch_parts(&cx.medium, gap));
             }
             self.put(cx, offset, data, &gaps);
         }
@@ -261,6 +253,12 @@ impl Protocol for Undo {
         }
         self.forget();
         Ok(())
+    }
+
+    fn acknowledged(&mut self, cx: &mut Context) {
+        if std::mem::take(&mut self.unreleased) {
+            cx.lane.release(cx.lane.mark());
+        }
     }
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -34,7 +34,7 @@ pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
 pub use open::remove;
-pub(crate) use open::{NOT_SHARED, Put, WRITTEN};
+pub(crate) use open::{NOT_SHARED, Put, WRITTEN, refuse_card};
 use set::Members;
 
 /// Where a pool is.
@@ -124,9 +124,9 @@ impl Pool {
         let (recovery, lanes, pages) = members.recover(&medium, location).map_err(named)?;
         let thread = head.lanes - 1;
         members.synchronise(&options, &medium)?;
-        let lane = members.open_lane(&options, &medium, thread, &lanes[usize::from(thread)])?;
+        let lane = members.open_lane(options.engine, &medium, thread, &lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
-        let mut cx = Context { medium, head, pages, lane };
+        let mut cx = Context { medium: Arc::new(medium), head, pages, lane };
         let mut protocol = protocol(options.mechanism, options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
         let threads = BTreeMap::new();
@@ -322,7 +322,7 @@ impl Pool {
 
     pub(crate) fn open_thread(&self, inner: &Inner, thread: u16) -> Result<ThreadLane, Error> {
         let states = &inner.lanes[usize::from(thread)];
-        self.members.open_lane(&self.options, &inner.cx.medium, thread, states).map(ThreadLane::new)
+        self.members.open_lane(self.options.engine, &inner.cx.medium, thread, states).map(ThreadLane::new)
     }
 
     /// Counters since the pool was opened.

@@ -174,6 +174,11 @@ impl OnCard {
         started
     }
 
+    /// The pool's memory once more, as the processor reaches it beside commands. Both go through the same cache.
+    pub fn for_commands(&self, head: &PoolHead) -> Result<Backing, Error> {
+        Reach { caching: self.caching, commands: true }.map(&self.card, head.pool, self.base, head.bytes)
+    }
+
     /// Finds a pool that nobody else in this process has open.
     pub fn find(name: &Name<'_>, reach: Reach) -> Result<(Backing, OnCard), Error> {
         let (card, location) = (name.card()?, name.location);

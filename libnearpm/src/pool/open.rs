@@ -21,7 +21,7 @@ impl PoolOptions {
         self.refuse_read_only(location, WRITTEN)?;
         match Location::parse(location)? {
             Location::File(path) => {
-                self.refuse_card(location)?;
+                refuse_card(self.engine, location)?;
                 let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
                 let (memory, unnamed) = file::create(&path, bytes, self.survives)?;
                 let medium = Medium::new(self.mapped(memory));
@@ -68,7 +68,7 @@ impl PoolOptions {
     pub fn open(&self, location: &str) -> Result<Pool, Error> {
         match Location::parse(location)? {
             Location::File(path) => {
-                self.refuse_card(location)?;
+                refuse_card(self.engine, location)?;
                 let medium = Medium::new(match self.read_only {
                     true => Backing::Private(file::open_shared(&path)?),
                     false => self.mapped(file::open_complete(&path, self.survives)?),
@@ -106,7 +106,7 @@ impl PoolOptions {
     /// Creates a pool that fills a memory.
     pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
         self.refuse_read_only(IN_MEMORY, WRITTEN)?;
-        self.refuse_card(IN_MEMORY)?;
+        refuse_card(self.engine, IN_MEMORY)?;
         let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::write(&medium, head)?;
@@ -116,7 +116,7 @@ impl PoolOptions {
     /// Opens the pool that a memory holds, recovering it first.
     pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
         self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
-        self.refuse_card(IN_MEMORY)?;
+        refuse_card(self.engine, IN_MEMORY)?;
         let medium = Medium::new(Backing::Other(memory));
         let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
         Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
@@ -126,7 +126,7 @@ impl PoolOptions {
     pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
         self.refuse_read_only(IN_MEMORY, WRITTEN)?;
         check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
-        self.refuse_card(IN_MEMORY)?;
+        refuse_card(self.engine, IN_MEMORY)?;
         if memories.len() == 1 {
             return self.create_in(memories.remove(0));
         }
@@ -146,7 +146,7 @@ impl PoolOptions {
             return self.open_in(memories.remove(0));
         }
         self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
-        self.refuse_card(IN_MEMORY)?;
+        refuse_card(self.engine, IN_MEMORY)?;
         let (medium, members) = Memories::unnamed(memories, IN_MEMORY).open()?;
         Pool::start(self.clone(), medium, members, IN_MEMORY)
     }
@@ -154,16 +154,16 @@ impl PoolOptions {
     fn refuse_read_only(&self, location: &str, what: &'static str) -> Result<(), Error> {
         if self.read_only { Err(Problem::BadOption { what }.at(location)) } else { Ok(()) }
     }
+}
 
-    /// The card can work only on what is on it.
-    fn refuse_card(&self, location: &str) -> Result<(), Error> {
-        match self.engine {
-            Engine::Card => {
-                let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
-                Err(Problem::BadOption { what }.at(location))
-            }
-            Engine::Auto | Engine::Cpu => Ok(()),
+/// The card can work only on what is on it.
+pub(crate) fn refuse_card(engine: Engine, location: &str) -> Result<(), Error> {
+    match engine {
+        Engine::Card => {
+            let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
+            Err(Problem::BadOption { what }.at(location))
         }
+        Engine::Auto | Engine::Cpu => Ok(()),
     }
 }
 

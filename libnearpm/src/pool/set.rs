@@ -117,22 +117,27 @@ impl Members {
         self.on_cards.iter().zip(self.parts(whole)).for_each(|(on_card, part)| on_card.note_closed(part.medium));
     }
 
+    /// The medium of who posts commands, where that is to be another one than that of who posts none: see [`OnCard::for_commands`].
+    pub fn for_commands(&self, whole: &Arc<Medium>) -> Result<Arc<Medium>, Error> {
+        match &self.on_cards[..] {
+            [on_card] => {
+                let backing = on_card.for_commands(&self.heads[0])?;
+                Ok(Arc::new(Medium::counted_with(backing, whole)))
+            }
+            _ => Ok(whole.clone()),
+        }
+    }
+
     /// Opens the log of a thread number, on the cards where that is asked for.
-    pub fn open_lane(
-        &self,
-        options: &PoolOptions,
-        whole: &Medium,
-        thread: u16,
-        states: &[LaneState],
-    ) -> Result<Lane, Error> {
+    pub fn open_lane(&self, engine: Engine, whole: &Medium, thread: u16, states: &[LaneState]) -> Result<Lane, Error> {
         let cpu = Box::new(CpuExecutor::default());
         let mut lane = Lane::new(&self.heads, self.stripes, self.media.clone(), thread, states, cpu);
         lane.format(whole)?;
-        let on_cards = match options.engine {
+        let on_cards = match engine {
             Engine::Cpu => None,
             Engine::Auto | Engine::Card => self.map_lane(thread, lane.last_txid())?,
         };
-        if on_cards.is_none() && options.engine != Engine::Cpu && !self.on_cards.is_empty() {
+        if on_cards.is_none() && engine != Engine::Cpu && !self.on_cards.is_empty() {
             count(&whole.counters.fallbacks, 1);
         }
         let cpu = || Box::new(CpuExecutor::default()) as Box<dyn Executor>;

@@ -22,6 +22,8 @@ pub enum Kind {
     Direct(Mode),
     /// A direct pool on a card.
     DirectOnCard,
+    /// A direct pool whose commits a mechanism brings home, in memory, or on a card by its commands.
+    DirectBy(Mechanism, Engine),
     /// A pool with a mechanism, in memory.
     Cpu(Mechanism),
     /// A pool with a mechanism whose copies a card makes.
@@ -30,8 +32,14 @@ pub enum Kind {
 
 pub fn all() -> Vec<Kind> {
     let direct = [Kind::Direct(Mode::WorkingCopy), Kind::Direct(Mode::InPlace), Kind::DirectOnCard];
+    let by = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint];
+    let by = by.into_iter().flat_map(|by| [Kind::DirectBy(by, Engine::Cpu), Kind::DirectBy(by, Engine::Card)]);
     let mechanisms = Mechanism::ALL.into_iter();
-    direct.into_iter().chain(mechanisms.flat_map(|mechanism| [Kind::Cpu(mechanism), Kind::Card(mechanism)])).collect()
+    direct
+        .into_iter()
+        .chain(by)
+        .chain(mechanisms.flat_map(|mechanism| [Kind::Cpu(mechanism), Kind::Card(mechanism)]))
+        .collect()
 }
 
 impl Kind {
@@ -40,6 +48,8 @@ impl Kind {
             Kind::Direct(Mode::WorkingCopy) => "working-copy".to_owned(),
             Kind::Direct(Mode::InPlace) => "in-place".to_owned(),
             Kind::DirectOnCard => "working-copy-card".to_owned(),
+            Kind::DirectBy(mechanism, Engine::Card) => format!("working-copy-{}-card", mechanism.name()),
+            Kind::DirectBy(mechanism, _) => format!("working-copy-{}-cpu", mechanism.name()),
             Kind::Cpu(mechanism) => format!("{}-cpu", mechanism.name()),
             Kind::Card(mechanism) => format!("{}-card", mechanism.name()),
         }
@@ -47,7 +57,7 @@ impl Kind {
 
     /// Whether nothing but the library and the operation is executed.
     pub fn is_in_memory(self) -> bool {
-        matches!(self, Kind::Direct(_) | Kind::Cpu(_))
+        matches!(self, Kind::Direct(_) | Kind::DirectBy(_, Engine::Cpu) | Kind::Cpu(_))
     }
 }
 
@@ -155,6 +165,15 @@ impl Opened {
         let held = match kind {
             Kind::Direct(mode) => {
                 DirectPool::create_in(memory(), &direct(mode)).map(|pool| Held::Direct(Box::new(pool)))
+            }
+            Kind::DirectBy(of, engine) => {
+                let options = DirectOptions { mechanism: Some(of), engine, ..direct(Mode::WorkingCopy) };
+                let pool = if kind.is_in_memory() {
+                    DirectPool::create_in(memory(), &options)
+                } else {
+                    DirectPool::create(&location, BYTES, &options)
+                };
+                pool.map(|pool| Held::Direct(Box::new(pool)))
             }
             Kind::DirectOnCard => DirectPool::create(&location, BYTES, &direct(Mode::WorkingCopy))
                 .map(|pool| Held::Direct(Box::new(pool))),

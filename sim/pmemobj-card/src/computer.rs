@@ -11,6 +11,7 @@ use nearpm_sim::host::{Cut, Parameters};
 use nearpm_sim::machine::Machine;
 use nearpm_sim::model::{Config, ModelCard};
 
+use crate::commands::Commands;
 use crate::cut::CardCut;
 use crate::image::Image;
 
@@ -18,6 +19,7 @@ use crate::image::Image;
 struct KeptCard {
     card: Box<ModelCard>,
     image: Arc<Image>,
+    commands: Commands,
 }
 
 impl CardCore for KeptCard {
@@ -36,10 +38,7 @@ impl CardCore for KeptCard {
     fn submit(&mut self, access: Access) -> Ticket {
         match &access {
             Access::PmWrite { address, data, strobes } => self.image.store(*address, data, *strobes),
-            Access::CommandWrite { .. } => {
-                eprintln!("libpmemobj: a command for the card, whose copies would not reach its file");
-                std::process::abort();
-            }
+            Access::CommandWrite { offset, data, strobes } => self.commands.write(*offset, data, *strobes, &self.image),
             _ => {}
         }
         self.card.submit(access)
@@ -63,7 +62,7 @@ impl CardCore for KeptCard {
 
     /// The power fails for the computer as well: the process ends here.
     fn power_fail(self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
-        let KeptCard { card, image } = *self;
+        let KeptCard { card, image, .. } = *self;
         if let Err(error) = image.replace(&card.power_fail(save_cycles, seed)) {
             eprintln!("libpmemobj: {error}");
             std::process::abort();
@@ -108,7 +107,7 @@ impl Computer {
         let kept = image.clone();
         let power = move |medium| {
             let card = Box::new(ModelCard::new(Config::default(), medium));
-            Box::new(KeptCard { card, image: kept.clone() }) as Box<dyn CardCore>
+            Box::new(KeptCard { card, image: kept.clone(), commands: Commands::default() }) as Box<dyn CardCore>
         };
         let machine = Machine::new(parameters, &power, medium);
         if let Some(cut) = cut {

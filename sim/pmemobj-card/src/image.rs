@@ -3,12 +3,13 @@
 use std::env::var;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
-use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
+use nearpm_interface::geometry::{LINE, LINE_U64, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::save::ArmWord;
 use nearpm_newfile::{Durability, NewFile, take_room};
 use nearpm_sim::core::Medium;
@@ -113,6 +114,34 @@ impl Image {
                 (0..8).filter(|byte| chosen >> byte & 1 == 1).fold(0, |mask, byte| mask | 0xff_u64 << (byte * 8));
             let old = place.load(Ordering::Relaxed);
             place.store(old & !mask | u64::from_le_bytes(*word) & mask, Ordering::Release);
+        }
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// What has arrived in a range so far.
+    pub fn load(&self, range: Range<u64>) -> Vec<u8> {
+        let (first, last) = (range.start / 8, range.end.div_ceil(8));
+        assert!(last * 8 <= self.bytes());
+        // SAFETY: as in `store`.
+        let word = |number: u64| unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(number as usize * 8).cast()) };
+        let words = (first..last).flat_map(|number| word(number).load(Ordering::Relaxed).to_le_bytes());
+        words.skip((range.start % 8) as usize).take((range.end - range.start) as usize).collect()
+    }
+
+    /// Bytes that a command has written, line by line from the first.
+    pub fn store_bytes(&self, address: u64, bytes: &[u8]) {
+        let (mut at, end) = (address, address + bytes.len() as u64);
+        while at < end {
+            let (start, inside) = (at / LINE_U64 * LINE_U64, (at % LINE_U64) as usize);
+            let length = (LINE - inside).min((end - at) as usize);
+            let mut line = [0; LINE];
+            line[inside..inside + length].copy_from_slice(&bytes[(at - address) as usize..][..length]);
+            self.store(start, &line, u64::MAX >> (LINE - length) << inside);
+            at += length as u64;
         }
     }
 

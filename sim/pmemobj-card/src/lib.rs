@@ -5,8 +5,8 @@
 //! card would keep:
 //!
 //! - **Every store that reaches the card is written to FILE at once**, in the order in which they arrive (C1), before anybody can know that it
-//!   has arrived. A process that is killed leaves a prefix of what it sent, with everything that was acknowledged: as if the computer went on
-//!   without it. No command may come, because its copies would not be seen here; direct pools post none.
+//!   has arrived, and so is what a command writes, when the command arrives (`commands.rs`). A process that is killed leaves a prefix of what it
+//!   sent, with everything that was acknowledged: as if the computer went on without it.
 //! - **A power cut of the card** (`NEARPM_CARD_CUT`) ends the process with FILE as the card's own power-fail save has left it. The next process
 //!   boots the card on that, which replays the save, and shuts it down in order before it goes on.
 //! - FILE is always that of a card that was shut down, or whose power has failed; what changes all of it is written beside it and renamed.
@@ -16,11 +16,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `image.rs` | FILE |
+//! | `commands.rs` | what commands write to FILE |
 //! | `computer.rs` | the simulated computer with the card |
 //! | `cut.rs` | `NEARPM_CARD_CUT` |
 
 #![warn(missing_docs)]
 
+mod commands;
 mod computer;
 mod cut;
 mod image;

@@ -28,6 +28,48 @@ fn pool() {
 
 programs! { stages, work, atomic, list, lock, memory, ctl, crash, defects, threads, full }
 
+/// What a program prints of the commands that were posted for it.
+fn commands(printed: &str) -> u64 {
+    let number = printed.split("commands: ").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no number of commands in {printed}"))
+}
+
+/// The card makes the copies for programs that know nothing of it: unchanged binaries, told by the environment alone.
+fn by_the_card(name: &str, mechanism: &str) {
+    let Some(program) = Program::compile(name) else { return };
+    for (executor, posts) in [("card", true), ("cpu", false)] {
+        let variables = [("NEARPM_MECHANISM", mechanism), ("NEARPM_EXECUTOR", executor), ("NEARPM_STATISTICS", "1")];
+        let output = program.output(Library::SimulatedCard, &variables);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name} by {mechanism} on the {executor}: {}\n{text}", output.status);
+        assert_eq!(commands(&text) > 0, posts, "{name} by {mechanism} on the {executor}");
+    }
+}
+
+#[test]
+fn transactions_go_home_by_the_cards_undo_logs() {
+    ["work", "atomic", "list", "threads"].iter().for_each(|name| by_the_card(name, "undo"));
+}
+
+#[test]
+fn transactions_go_home_by_redo_logs_that_the_card_applies() {
+    ["work", "atomic"].iter().for_each(|name| by_the_card(name, "redo"));
+}
+
+#[test]
+fn transactions_go_home_by_the_cards_checkpoints() {
+    by_the_card("work", "checkpoint");
+}
+
+/// Processes that are killed while commands are on their way: the card's file has what they wrote.
+#[test]
+fn a_killed_process_leaves_what_its_commands_wrote() {
+    let Some(program) = Program::compile("crash") else { return };
+    for mechanism in ["undo", "redo", "checkpoint"] {
+        program.run(Library::SimulatedCard, &[("NEARPM_MECHANISM", mechanism)]);
+    }
+}
+
 /// Without `NEARPM_CARD` the library is the ordinary one.
 #[test]
 fn files_are_as_with_the_ordinary_library() {
@@ -87,6 +129,9 @@ fn a_file_that_is_no_card_is_left_alone() {
         ("NEARPM_CARD_CUT", "fence=3"),
         ("NEARPM_CARD", "/no/such/folder/card"),
         ("NEARPM_MODE", "in-place"),
+        ("NEARPM_MECHANISM", "shadow"),
+        ("NEARPM_MECHANISM", "magic"),
+        ("NEARPM_EXECUTOR", "gpu"),
     ] {
         let _ = fs::remove_file(&card);
         let output = prepare(&[(name, value)]);
@@ -111,8 +156,20 @@ fn a_file_that_is_no_card_is_left_alone() {
 /// Power cuts of computer and card at random cycles, also behind a hostile processor: the card saves, and replays at the next start.
 #[test]
 fn power_cuts_lose_nothing_acknowledged() {
-    let (cuts, operations) = if nearpm_tier::thorough() { (2000, 200) } else { (40, 60) };
-    let Some(rig) = Rig::new("power_cut", Library::SimulatedCard) else { return };
+    lose_nothing_acknowledged("record", if nearpm_tier::thorough() { 2000 } else { 40 });
+}
+
+/// The same with commands on their way.
+#[test]
+fn power_cuts_among_commands_lose_nothing_acknowledged() {
+    for mechanism in ["undo", "redo", "checkpoint"] {
+        lose_nothing_acknowledged(mechanism, if nearpm_tier::thorough() { 700 } else { 14 });
+    }
+}
+
+fn lose_nothing_acknowledged(mechanism: &'static str, cuts: u64) {
+    let operations = if nearpm_tier::thorough() { 200 } else { 60 };
+    let Some(rig) = Rig::by("power_cut", Library::SimulatedCard, mechanism) else { return };
     let never = format!("cycle={}", u64::MAX);
     let End::Whole(cycles) = rig.cut(1, operations, &never) else { panic!("power was cut without being told") };
     let mut met = 0;

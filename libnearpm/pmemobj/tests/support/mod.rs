@@ -173,6 +173,8 @@ impl Program {
             .env("NEARPM_MODE", if library == Library::InPlace { "in-place" } else { "working-copy" });
         for name in [
             "NEARPM_SURVIVES",
+            "NEARPM_MECHANISM",
+            "NEARPM_EXECUTOR",
             "NEARPM_STATISTICS",
             "NEARPM_LINT",
             "NEARPM_POWER_CUT",

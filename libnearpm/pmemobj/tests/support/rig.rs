@@ -11,6 +11,8 @@ use super::{CARD, Library, Program};
 pub struct Rig {
     program: Program,
     library: Library,
+    /// See `NEARPM_MECHANISM`.
+    mechanism: &'static str,
     folder: TempDir,
 }
 
@@ -25,9 +27,14 @@ pub enum End {
 impl Rig {
     /// Prepares a pool; `None`, and says so, where programs cannot be compiled.
     pub fn new(name: &str, library: Library) -> Option<Rig> {
+        Rig::by(name, library, "record")
+    }
+
+    /// As [`Rig::new`], with commits that a mechanism brings home.
+    pub fn by(name: &str, library: Library, mechanism: &'static str) -> Option<Rig> {
         let program = Program::compile(name)?;
         let folder = program.folder_for_pools(library);
-        let rig = Rig { program, library, folder };
+        let rig = Rig { program, library, mechanism, folder };
         let output = rig.start(&["prepare"], "");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         std::fs::copy(rig.memory(), rig.path("prepared")).expect("the memory can be copied");
@@ -45,7 +52,7 @@ impl Rig {
 
     fn start(&self, arguments: &[&str], cut: &str) -> std::process::Output {
         let name = if self.library == Library::SimulatedCard { "NEARPM_CARD_CUT" } else { "NEARPM_POWER_CUT" };
-        let variables = [(name, cut), ("NEARPM_CARD_BYTES", "16777216")];
+        let variables = [(name, cut), ("NEARPM_CARD_BYTES", "16777216"), ("NEARPM_MECHANISM", self.mechanism)];
         self.program.start(self.library, &self.path("pool"), arguments, &variables)
     }
 

@@ -16,8 +16,8 @@ use store::{Model, Operations, contents, create, empty, options};
 
 use super::shard::move_to;
 use super::{DirectOptions, DirectPool, Mode};
-use crate::Durability;
 use crate::memory::{Event, Image, TestMemory, planted, run_on_processor};
+use crate::{Durability, Mechanism};
 
 /// Small, because a cut costs an open, which reads all of it.
 const POOL_BYTES: usize = 1 << 19;
@@ -122,6 +122,7 @@ struct Run {
     evict_one_in: u64,
     cuts: Cuts,
     durability: Durability,
+    mechanism: Option<Mechanism>,
     pool_bytes: usize,
 }
 
@@ -153,7 +154,7 @@ impl Run {
     }
 
     fn options(self) -> DirectOptions {
-        DirectOptions { durability: self.durability, ..options(self.mode) }
+        DirectOptions { durability: self.durability, mechanism: self.mechanism, ..options(self.mode) }
     }
 
     /// Makes the run; gives the number of cuts, or the first that was not survived.
@@ -275,7 +276,12 @@ impl Run {
 }
 
 fn cuts(mode: Mode, durability: Durability) -> u64 {
-    let run = |seed| Run {
+    let seeds = if thorough() { 20 } else { 4 };
+    (0..seeds).map(|seed| run(mode, durability, None, seed).make().unwrap()).sum()
+}
+
+fn run(mode: Mode, durability: Durability, mechanism: Option<Mechanism>, seed: u64) -> Run {
+    Run {
         mode,
         seed,
         transactions: 30,
@@ -283,9 +289,9 @@ fn cuts(mode: Mode, durability: Durability) -> u64 {
         evict_one_in: [0, 7, 14, 1][seed as usize % 4],
         cuts: Cuts::OneIn(12),
         durability,
+        mechanism,
         pool_bytes: POOL_BYTES,
-    };
-    (0..if thorough() { 20 } else { 4 }).map(|seed| run(seed).make().unwrap()).sum()
+    }
 }
 
 /// Whether there is time.
@@ -311,6 +317,31 @@ fn asynchronous_commits_survive_in_order() {
     assert!(cuts > 100, "{cuts} cuts");
 }
 
+/// Commits that a mechanism brings home, by the processor.
+fn survives_cuts_by(mechanism: Mechanism) {
+    for (durability, first) in [(Durability::Durable, 0), (Durability::Asynchronous, 1)] {
+        let seeds = first..if thorough() { 20 } else { first + 1 };
+        let run = |seed| run(Mode::WorkingCopy, durability, Some(mechanism), seed);
+        let cuts: u64 = seeds.map(|seed| run(seed).make().unwrap()).sum();
+        assert!(cuts > 50, "{durability:?}: {cuts} cuts");
+    }
+}
+
+#[test]
+fn a_working_copy_by_undo_logs_survives_cuts() {
+    survives_cuts_by(Mechanism::Undo);
+}
+
+#[test]
+fn a_working_copy_by_redo_logs_survives_cuts() {
+    survives_cuts_by(Mechanism::Redo);
+}
+
+#[test]
+fn a_working_copy_by_checkpoints_survives_cuts() {
+    survives_cuts_by(Mechanism::Checkpoint);
+}
+
 #[test]
 fn a_long_run_fills_the_log_many_times() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
@@ -322,6 +353,7 @@ fn a_long_run_fills_the_log_many_times() {
             evict_one_in: 0,
             cuts: Cuts::OneIn(5000),
             durability,
+            mechanism: None,
             pool_bytes: 2 * POOL_BYTES,
         };
         run.make().unwrap();

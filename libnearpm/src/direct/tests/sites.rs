@@ -30,6 +30,7 @@ fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
         evict_one_in: [9, 0, 2][seed as usize % 3],
         cuts,
         durability,
+        mechanism: None,
         pool_bytes: POOL_BYTES,
     }
 }

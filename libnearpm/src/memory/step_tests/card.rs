@@ -106,6 +106,8 @@ pub enum Scenario {
     PrimitivesCut,
     /// Direct pools, and power cuts.
     Direct(Durability),
+    /// Direct pools whose commits a mechanism brings home, and power cuts.
+    DirectBy(Mechanism, Durability),
 }
 
 fn options(mechanism: Mechanism) -> PoolOptions {
@@ -355,6 +357,12 @@ impl super::Scenario for Scenario {
             Scenario::PrimitivesCut,
             Scenario::Direct(Durability::Durable),
             Scenario::Direct(Durability::Asynchronous),
+            Scenario::DirectBy(Mechanism::Undo, Durability::Durable),
+            Scenario::DirectBy(Mechanism::Undo, Durability::Asynchronous),
+            Scenario::DirectBy(Mechanism::Redo, Durability::Durable),
+            Scenario::DirectBy(Mechanism::Redo, Durability::Asynchronous),
+            Scenario::DirectBy(Mechanism::Checkpoint, Durability::Durable),
+            Scenario::DirectBy(Mechanism::Checkpoint, Durability::Asynchronous),
         ]
     }
 
@@ -371,7 +379,8 @@ impl super::Scenario for Scenario {
             | Scenario::FirstUse(_)
             | Scenario::Rings
             | Scenario::Recoveries(_)
-            | Scenario::Direct(_) => (4, 32),
+            | Scenario::Direct(_)
+            | Scenario::DirectBy(..) => (4, 32),
             Scenario::StripedCreation => (1, 12),
             Scenario::StripedUncached => (2, 6),
             // They have many cuts.
@@ -405,7 +414,8 @@ impl super::Scenario for Scenario {
             Scenario::Persisted(mechanism) => dense::persisted(mechanism, seed),
             Scenario::LongLog => dense::long_log(seed),
             Scenario::PrimitivesCut => dense::primitives(seed),
-            Scenario::Direct(durability) => direct::cuts(durability, seed),
+            Scenario::Direct(durability) => direct::cuts(durability, None, seed),
+            Scenario::DirectBy(mechanism, durability) => direct::cuts(durability, Some(mechanism), seed),
         }
     }
 }

@@ -22,7 +22,7 @@ const NOT_TRIED: [(&str, &str); 4] = [
     ("/memory/", "it hands on what others ask for"),
     (
         "/direct/",
-        "a card is to direct pools as any memory, as no command works on them: `direct/tests/sites.rs` tries their steps",
+        "their own steps are those of any memory, which `direct/tests/sites.rs` tries; a mechanism has its steps in its own files",
     ),
     ("/recovery/segments.rs", "the log of direct pools: `direct/tests/sites.rs` tries its steps"),
     ("/recovery/home.rs", "as for `/recovery/segments.rs`"),

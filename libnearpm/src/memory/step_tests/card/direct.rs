@@ -5,10 +5,10 @@ use nearpm_driver::mock::{MockCard, MockOptions};
 use super::{POOL_BYTES, Registered, look, mock, say};
 use crate::direct::tests::store::{self, Model, Operations};
 use crate::direct::{DirectOptions, DirectPool, Mode};
-use crate::{Durability, Error};
+use crate::{Durability, Error, Mechanism};
 
-fn options(durability: Durability) -> DirectOptions {
-    DirectOptions { durability, ..store::options(Mode::WorkingCopy) }
+fn options(durability: Durability, mechanism: Option<Mechanism>) -> DirectOptions {
+    DirectOptions { durability, mechanism, ..store::options(Mode::WorkingCopy) }
 }
 
 /// Transactions and persists until the card has gone; gives the states that may survive.
@@ -59,8 +59,8 @@ fn found(seed: u64, medium: Vec<u8>, options: &DirectOptions) -> Result<Model, S
 }
 
 /// Cuts on the way through operations.
-pub fn cuts(durability: Durability, seed: u64) -> Result<(), String> {
-    let options = options(durability);
+pub fn cuts(durability: Durability, mechanism: Option<Mechanism>, seed: u64) -> Result<(), String> {
+    let options = options(durability, mechanism);
     let card = Registered::new(MockCard::new(mock(seed)), seed)?;
     let pool = DirectPool::create(&card.pool(), POOL_BYTES, &options).map_err(say)?;
     store::prepare(&pool, 1).map_err(say)?;

@@ -4,6 +4,7 @@ use super::library;
 use crate::Mutant;
 
 const CARD: &str = "libnearpm/src/executor/card.rs";
+const READ_BACK: &str = "libnearpm/src/executor/read_back.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -29,7 +30,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "what is acknowledged may depend on a failed log (C5)",
-        file: CARD,
+        file: READ_BACK,
         find: "self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?;",
         with: "if !FAULT { self.card.verify_logs(self.pool, latched).map_err(|error| self.failed(error))?; }",
         tests: library("card", "failed_log"),

@@ -66,15 +66,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an object goes home over one whose free is not durable",
         file: OUTSIDE,
-        find: "must keep its bytes.\n        self.wait_durable()?;",
-        with: "must keep its bytes.\n        if !FAULT { self.wait_durable()?; }",
+        find: "must keep its bytes.\n        self.wait_for_records()?;",
+        with: "must keep its bytes.\n        if !FAULT { self.wait_for_records()?; }",
         tests: unit("direct::tests::asynchronous_commits"),
     },
     Mutant {
         breaks: "a persist is acknowledged before what its record depends on",
         file: OUTSIDE,
-        find: "when it was drained.\n        self.wait_durable()?;",
-        with: "when it was drained.\n        if !FAULT { self.wait_durable()?; }",
+        find: "when it was drained.\n        self.wait_for_records()?;",
+        with: "when it was drained.\n        if !FAULT { self.wait_for_records()?; }",
         tests: unit("failures"),
     },
     Mutant {

@@ -2,6 +2,7 @@
 
 use crate::{Mutant, Tests};
 
+mod by_mechanism;
 mod capi;
 mod card;
 mod check;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Mutant> {
         mechanism::MUTANTS,
         card::MUTANTS,
         direct::MUTANTS,
+        by_mechanism::MUTANTS,
         pools::MUTANTS,
         striped::MUTANTS,
         objects::MUTANTS,

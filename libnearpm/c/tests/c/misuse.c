@@ -79,14 +79,19 @@ static void creating_and_opening(void)
     REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1, &options, &other));
     REFUSED(NEARPM_ENOSPC, nearpm_create(missing, UINT64_C(1) << 60, &options, &other));
     CHECK(access(missing, F_OK) != 0);
-    for (unsigned field = 0; field < 7; field++) {
+    for (unsigned field = 0; field < 9; field++) {
         struct nearpm_options bad = options;
         uint32_t *fields[] = {&bad.mode,     &bad.durability, &bad.survives,   &bad.prefault,
-                              &bad.read_only, &bad.lint,       &bad.reserved[8]};
+                              &bad.read_only, &bad.lint,       &bad.mechanism, &bad.executor,
+                              &bad.reserved[6]};
         *fields[field] = 77;
         REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &bad, &other));
         REFUSED(NEARPM_EINVAL, nearpm_open(path, &bad, &other));
     }
+    struct nearpm_options by_card = options;
+    by_card.mechanism = NEARPM_BY_UNDO;
+    by_card.executor = NEARPM_CARD;
+    REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &by_card, &other));
     struct nearpm_options reading = options;
     reading.read_only = 1;
     REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &reading, &other));

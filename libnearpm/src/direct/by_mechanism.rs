@@ -103,7 +103,8 @@ impl ByMechanism {
     ) -> Result<ByMechanism, Error> {
         let pages = Pages::load(medium, *head)?;
         let thread = head.lanes - 1;
-        medium.backing().secure([head.ring(thread)..head.ring(thread) + u64::from(head.ring_bytes)])?;
+        let ring = head.ring(thread);
+        medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
         let beside_commands = members.for_commands(medium)?;
         let lane = members.open_lane(options.engine, &beside_commands, thread, &lanes[usize::from(thread)..][..1])?;
         let has_commands = lane.executor.writes_around_the_cache();

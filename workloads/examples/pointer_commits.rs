@@ -1,0 +1,97 @@
+//! What a commit of a pointer program takes on the simulated card, by each way home: `cargo run --release -p nearpm-workloads --example pointer_commits`.
+//!
+//! Times are simulated: the transaction-level card at 300 MHz behind PCIe 3.0 x8, its memory cached by the processor, memory accesses and checksums
+//! charged, instructions not. A transaction changes words of eight bytes, far from each other, or a page. Each is durable when it returns, and
+//! is read back from the pool's memory when all are done.
+
+use std::sync::Arc;
+
+use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::{Engine, Error, Mechanism, cards};
+use nearpm_driver::{Card, CardOptions};
+use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_sim::core::{CardCore, Medium};
+use nearpm_sim::host::Parameters;
+use nearpm_sim::machine::Machine;
+use nearpm_sim::model::{Config, ModelCard};
+
+const POOL_BYTES: u64 = 16 << 20;
+const OBJECT_BYTES: u64 = 1 << 20;
+const TRANSACTIONS: u64 = 2000;
+/// Ranges of a transaction, and bytes of each.
+const SHAPES: [(&str, u64, u64); 4] = [("a word", 1, 8), ("4 words", 4, 8), ("16 words", 16, 8), ("a page", 1, 4096)];
+
+fn power(medium: Medium) -> Box<dyn CardCore> {
+    Box::new(ModelCard::new(Config::default(), medium))
+}
+
+/// Where a range of a transaction lies in the object: spread over it, the same for every way.
+fn place(transaction: u64, range: u64, bytes: u64) -> u64 {
+    let drawn = (transaction * 16 + range + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    drawn % (OBJECT_BYTES / bytes) * bytes
+}
+
+/// Stores words of a number.
+fn store(pool: &DirectPool, offset: u64, bytes: u64, number: u64) {
+    assert!(pool.heap().start <= offset && offset + bytes <= pool.heap().end);
+    for at in (offset..offset + bytes).step_by(8) {
+        // SAFETY: the word lies in the heap of the open pool, aligned, and this thread alone uses it.
+        unsafe { pool.base().add(at as usize).cast::<u64>().write(number) }
+    }
+}
+
+/// Nanoseconds and commands a transaction.
+fn measured(by: Option<Mechanism>, engine: Engine, (_, ranges, bytes): (&str, u64, u64)) -> Result<[f64; 2], Error> {
+    let size = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
+    let machine = Machine::new(Parameters::default(), &power, Medium::blank(size));
+    let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
+    let card = Card::open(Arc::new(machine.function()), CardOptions { firmware, ..CardOptions::default() })?;
+    let name = cards::Registered::new(Arc::new(card));
+    let options = DirectOptions { mechanism: by, engine, ..DirectOptions::default() };
+    let pool = DirectPool::create(&name.pool("p"), POOL_BYTES, &options)?;
+    let mut tx = pool.begin()?;
+    let object = tx.alloc(&pool, OBJECT_BYTES)?.offset;
+    store(&pool, object, OBJECT_BYTES, 0);
+    tx.set_root(object);
+    tx.commit(&pool)?;
+    let (before, start_ps) = (pool.statistics(), machine.now_ps());
+    for number in 1..=TRANSACTIONS {
+        let mut tx = pool.begin()?;
+        for range in 0..ranges {
+            let at = object + place(number, range, bytes);
+            tx.add(&pool, at..at + bytes)?;
+            store(&pool, at, bytes, number);
+        }
+        tx.commit(&pool)?;
+    }
+    let (ps, done) = (machine.now_ps() - start_ps, pool.statistics().since(&before));
+    assert_eq!(done.acknowledged, TRANSACTIONS, "each was durable when it returned");
+    pool.close()?;
+    let pool = DirectPool::open(&name.pool("p"), &DirectOptions::default())?;
+    for range in 0..ranges {
+        let at = pool.root() + place(TRANSACTIONS, range, bytes);
+        // SAFETY: as in `store`.
+        let found = unsafe { pool.base().add(at as usize).cast::<u64>().read() };
+        assert_eq!(found, TRANSACTIONS, "the last transaction is in the pool");
+    }
+    pool.close()?;
+    Ok([ps as f64 / 1000.0 / TRANSACTIONS as f64, done.commands as f64 / TRANSACTIONS as f64])
+}
+
+fn main() -> Result<(), Error> {
+    println!("ns a transaction (commands a transaction), simulated\n");
+    let head: Vec<String> = SHAPES.iter().map(|(name, ..)| format!("{name:>16}")).collect();
+    println!("{:<20}{}", "", head.concat());
+    let of = |mechanism| [(Some(mechanism), Engine::Cpu), (Some(mechanism), Engine::Card)];
+    let ways = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint].into_iter().flat_map(of);
+    for (by, engine) in [(None, Engine::Cpu)].into_iter().chain(ways) {
+        let way = by.map_or("record", Mechanism::name);
+        let cells = SHAPES.into_iter().map(|shape| {
+            let [ns, commands] = measured(by, engine, shape)?;
+            Ok(format!("{:>16}", format!("{ns:.0} ({commands:.1})")))
+        });
+        let cells: Vec<String> = cells.collect::<Result<_, Error>>()?;
+        println!("{:<20}{}", format!("{way}, {engine:?}"), cells.concat());
+    }
+    Ok(())
+}

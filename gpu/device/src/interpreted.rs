@@ -1,8 +1,11 @@
 //! The interpreter of `nearpm-ptx` as a device: it copies PM in and out of media, counts transactions, and crashes as planned.
 
+mod watch;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::rc::Rc;
 use std::time::Duration;
 
 use nearpm_ptx::{
@@ -13,6 +16,8 @@ use crate::device::{Aside, Attached, Device, Elapsed, Measured, check_range};
 use crate::error::Error;
 use crate::kernel::{Argument, Kernel, Launch, Module};
 use crate::medium::Medium;
+use watch::Watching;
+pub use watch::{Changes, Watch, Watched};
 
 /// The moment of a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,7 @@ struct State {
     persistence: Persistence,
     schedule: Schedule,
     plan: Option<CrashPlan>,
+    watching: Option<Watching>,
     launches: u64,
     stores: u64,
     counts: Counts,
@@ -70,6 +76,7 @@ impl Interpreted {
                 persistence: Persistence::Counted,
                 schedule: Schedule::RoundRobin,
                 plan: None,
+                watching: None,
                 launches: 0,
                 stores: 0,
                 counts: Counts::default(),
@@ -96,6 +103,17 @@ impl Interpreted {
         state.plan = plan;
         state.launches = 0;
         state.stores = 0;
+    }
+
+    /// From now on looks at what crashes would leave in the first region, which has `base` now; nothing is crashed, no plan is followed.
+    pub fn watch(&self, watch: Watch, base: Rc<[u8]>) {
+        self.plan_crash(None);
+        self.state.borrow_mut().watching = Some(Watching::new(watch, base));
+    }
+
+    /// Ends that, and gives what was seen; nothing where it was not begun.
+    pub fn watched(&self) -> Watched {
+        self.state.borrow_mut().watching.take().map(Watching::ended).unwrap_or_default()
     }
 
     /// Launches since the last [`Interpreted::plan_crash`].
@@ -141,24 +159,26 @@ fn memory(error: MemoryError) -> Error {
 impl State {
     /// The power fails: what of the pending stores, and of copies that go on, survives is chosen. Gives what replays it.
     fn crash(&mut self, choice: Choice) -> Result<String, Error> {
-        let begun = std::mem::take(&mut self.aside);
-        let read = |(_, to, from, bytes): (u64, u64, u64, u64)| {
-            let mut copied = vec![0; bytes as usize];
-            // Memory that was freed is not copied.
-            self.gpu.read(from, &mut copied).ok().map(|()| (to, copied))
-        };
-        let copies: Vec<(u64, Vec<u8>)> = begun.into_iter().filter_map(read).collect();
+        let copies = self.copies();
+        self.aside.clear();
         let crash = self.gpu.crash(choice).map_err(|error| Error::Kernel(error.to_string()))?;
-        for (to, copied) in copies {
-            let holds = |range: &&PmRange| to >= range.address && to - range.address < range.len;
-            let Some(&range) = self.ranges.iter().find(holds) else { continue };
-            let offset = to - range.address;
+        for (range, offset, copied) in copies {
             let all = self.gpu.persistent_mut(&range).map_err(memory)?;
-            if let Some(place) = all.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..copied.len())) {
-                tear(place, &copied, offset, choice);
-            }
+            tear_at(all, &copied, offset, choice);
         }
         Ok(crash.replay)
+    }
+
+    /// Copies to PM that go on: where to, and what.
+    fn copies(&self) -> Vec<(PmRange, u64, Vec<u8>)> {
+        let copy = |&(_, to, from, bytes): &(u64, u64, u64, u64)| {
+            let range = self.ranges.iter().find(|range| to >= range.address && to - range.address < range.len)?;
+            let mut copied = vec![0; bytes as usize];
+            // Memory that was freed is not copied.
+            self.gpu.read(from, &mut copied).ok()?;
+            Some((*range, to - range.address, copied))
+        };
+        self.aside.iter().filter_map(copy).collect()
     }
 
     fn range(&self, pm: &Attached) -> PmRange {
@@ -184,13 +204,20 @@ impl State {
             _ => None,
         });
         self.launches += 1;
+        let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
+        if let Some(watching) = self.watching.take() {
+            let (watching, schedule, counts) = self.launch_watched(watching, &entry, &shape, now)?;
+            self.watching = Some(watching);
+            self.schedule = schedule;
+            add(&mut self.counts, &counts);
+            return Ok(());
+        }
         let mut run = Run {
             schedule: self.schedule.clone(),
             stop_at: plan.map_or(Stop::Never, |(stop, _)| stop),
             persistence: self.persistence,
             ..Run::default()
         };
-        let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
         let outcome = self.gpu.launch(&entry, &shape, &mut run);
         self.schedule = run.schedule;
         let outcome = outcome.map_err(|error| Error::Kernel(error.to_string()))?;
@@ -203,6 +230,13 @@ impl State {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The same at a place of all bytes, if it lies in them.
+fn tear_at(all: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
+    if let Some(place) = all.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..from.len())) {
+        tear(place, from, offset, choice);
     }
 }
 
@@ -314,6 +348,10 @@ impl Device for Interpreted {
         let mut state = self.state.borrow_mut();
         let range = state.range(pm);
         let now = state.stores;
+        if let Some(mut watching) = state.watching.take() {
+            state.watch_store(&mut watching, range, offset, bytes);
+            state.watching = Some(watching);
+        }
         state.stores += 1;
         let crash = state.plan.filter(|plan| plan.moment == Moment::Store { after: now });
         let all = state.gpu.persistent_mut(&range).map_err(memory)?;

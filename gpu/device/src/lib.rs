@@ -37,7 +37,7 @@ pub use device::{Aside, Attached, Counts, Device, Elapsed, Measured};
 pub use durability::{Drained, Durability, LinkState, link_state};
 pub use error::Error;
 pub use flush::{persist, persist_scattered, persist_with_threads, store_pieces};
-pub use interpreted::{CrashPlan, Interpreted, Moment};
+pub use interpreted::{Changes, CrashPlan, Interpreted, Moment, Watch, Watched};
 pub use kernel::{Argument, Kernel, Launch, Module};
 pub use medium::{Medium, Pinnable};
 pub use nearpm_ptx::{Choice, Explored, Schedule, Stop, every_schedule};

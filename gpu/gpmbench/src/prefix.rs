@@ -1,7 +1,10 @@
 //! PS: prefix sums with native persistence: no log, no recovery; a run goes on where a crash ended it.
 
 use anyhow::{Result, ensure};
-use nearpm_gpu::{Launch, Module, Object, ObjectKind, PmRegion};
+use nearpm_gpu::{Argument, Buffer, Launch, Module, Object, ObjectKind, PmRegion};
+
+/// Numbers that are stored at a time.
+const PIECE: usize = 1 << 20;
 
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +27,9 @@ impl Sizes {
         self.arrays * self.blocks
     }
 
-    /// Bytes of a region for it: input, partial sums, sums, what is done.
+    /// Bytes of a region for it: input, sums, what is done.
     pub fn region_bytes(&self) -> u64 {
-        (12 * self.count() as u64 + 8 * u64::from(self.all_blocks()) + (64 << 10)).next_multiple_of(4096)
+        (8 * self.count() as u64 + 4 * u64::from(self.all_blocks()) + (64 << 10)).next_multiple_of(4096)
     }
 }
 
@@ -36,12 +39,14 @@ pub struct Sums {
     sizes: Sizes,
     module: Module,
     input: Object,
-    partial: Object,
     sums: Object,
-    /// Two words a block: the run whose partial sums, and whose sums, are there.
+    /// A word a block: the run whose sums are there.
     done: Object,
     /// The run's number: 0 for none.
     run: Object,
+    /// The input, and what blocks add up to, in the device's memory.
+    numbers: Buffer,
+    totals: Buffer,
 }
 
 impl Sums {
@@ -55,9 +60,8 @@ impl Sums {
             "{sizes:?} is no launch: blocks have 32 to 1024 threads, in whole warps"
         );
         let numbers = 4 * sizes.count() as u64;
-        let flags = 8 * u64::from(sizes.all_blocks());
-        for (name, bytes) in [("input", numbers), ("partial", numbers), ("sums", numbers), ("done", flags), ("run", 8)]
-        {
+        let flags = 4 * u64::from(sizes.all_blocks());
+        for (name, bytes) in [("input", numbers), ("sums", numbers), ("done", flags), ("run", 8)] {
             region.add(name, ObjectKind::Data, bytes, |_| Ok(()))?;
         }
         Sums::open(region, sizes, module)
@@ -69,11 +73,25 @@ impl Sums {
     /// The region has none of these sizes.
     pub fn open(region: &PmRegion, sizes: Sizes, module: &Module) -> Result<Sums> {
         let find = |name| region.find(name, ObjectKind::Data);
-        let (input, partial, sums, done, run) =
-            (find("input")?, find("partial")?, find("sums")?, find("done")?, find("run")?);
+        let (input, sums, done, run) = (find("input")?, find("sums")?, find("done")?, find("run")?);
         let numbers = 4 * sizes.count() as u64;
         ensure!(input.bytes == numbers, "the region has {} bytes of numbers, {sizes:?} are {numbers}", input.bytes);
-        Ok(Sums { region: region.clone(), sizes, module: module.clone(), input, partial, sums, done, run })
+        let memory = |bytes| Buffer::new(region.device(), bytes);
+        let (totals, numbers) = (memory(4 * u64::from(sizes.all_blocks()))?, memory(numbers)?);
+        let (region, module) = (region.clone(), module.clone());
+        let opened = Sums { region, sizes, module, input, sums, done, run, numbers, totals };
+        opened.load()?;
+        Ok(opened)
+    }
+
+    /// Brings the input from PM to the device's memory.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn load(&self) -> Result<()> {
+        let from = self.region.address(self.input.offset);
+        self.region.device().copy(self.numbers.address(), from, self.input.bytes)?;
+        Ok(self.region.device().synchronize()?)
     }
 
     /// Begins a run with another input: what earlier runs have done does not count.
@@ -82,6 +100,19 @@ impl Sums {
     /// Another number of numbers than the sizes'.
     pub fn begin(&self, input: &[u32]) -> Result<()> {
         ensure!(input.len() == self.sizes.count(), "{} numbers were given, not {}", input.len(), self.sizes.count());
+        for (piece, at) in input.chunks(PIECE).zip((0..).step_by(4 * PIECE)) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|number| number.to_le_bytes()).collect();
+            self.region.write(self.input.offset + at, &bytes)?;
+        }
+        self.load()?;
+        self.again()
+    }
+
+    /// Begins a run with the same input.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn again(&self) -> Result<()> {
         let next = match self.number()? {
             // What a wrapped number would find done is wiped.
             u32::MAX => {
@@ -90,8 +121,6 @@ impl Sums {
             }
             number => number + 1,
         };
-        let bytes: Vec<u8> = input.iter().flat_map(|number| number.to_le_bytes()).collect();
-        self.region.write(self.input.offset, &bytes)?;
         Ok(self.region.write(self.run.offset, &u64::from(next).to_le_bytes())?)
     }
 
@@ -108,13 +137,14 @@ impl Sums {
         let number = self.number()?;
         ensure!(number != 0, "no run has begun");
         let at = |object: &Object| self.region.address(object.offset);
-        let (blocks, device) = (self.sizes.all_blocks(), self.region.device());
-        let (done, whole) = (at(&self.done), at(&self.done) + 4 * u64::from(blocks));
-        let arguments = [at(&self.input).into(), at(&self.partial).into(), done.into(), number.into()];
-        device.launch(self.module.kernel("partial_sums"), &Launch::new(blocks, self.sizes.threads, arguments))?;
-        let arguments =
-            [at(&self.partial).into(), at(&self.sums).into(), whole.into(), number.into(), self.sizes.blocks.into()];
-        device.launch(self.module.kernel("whole_sums"), &Launch::new(blocks, self.sizes.threads, arguments))?;
+        let (blocks, threads, device) = (self.sizes.all_blocks(), self.sizes.threads, self.region.device());
+        let (numbers, totals) = (self.numbers.address().into(), self.totals.address().into());
+        let launch = |kernel, blocks, arguments: &[Argument]| {
+            device.launch(self.module.kernel(kernel), &Launch { blocks, threads, arguments: arguments.to_vec() })
+        };
+        launch("block_totals", blocks, &[numbers, totals])?;
+        launch("block_offsets", self.sizes.arrays, &[totals, self.sizes.blocks.into()])?;
+        launch("whole_sums", blocks, &[numbers, totals, at(&self.sums).into(), at(&self.done).into(), number.into()])?;
         Ok(device.synchronize()?)
     }
 

@@ -10,14 +10,29 @@ use crate::kernels::library;
 /// Blocks and threads of a copy: enough for the link.
 const BLOCKS: u32 = 264;
 const THREADS: u32 = 512;
-/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link are longer than those of kernels: 5 % faster. Its
-/// copy has arrived when the device is waited for.
-const BY_COPY_ENGINE: u64 = 1 << 20;
+/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link are longer than those of kernels: 5 % faster, which is
+/// more than the launches it takes. Its copy has arrived when the device is waited for.
+const BY_COPY_ENGINE: u64 = 16 << 20;
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     ToPm,
     FromPm,
 }
+
+/// What a launch copies (`checkpoint_item` of `gpm.cu`), as the device's memory has it.
+#[derive(Default)]
+pub(super) struct Items {
+    bytes: Vec<u8>,
+    buffer: Option<Buffer>,
+}
+
+fn items_of<'e>(items: impl Iterator<Item = (&'e Element, &'e CheckpointElement)>) -> Vec<u8> {
+    items.flat_map(|(element, stored)| [element.address, stored.offset, element.bytes]).flat_map(u64::to_le_bytes).collect()
+}
+
+/// Bytes of an item.
+const ITEM: usize = 24;
 
 /// The number in a slot of an element's first 8 bytes: they are numbered through the slot, so that elements that change places are found.
 pub(super) fn first_of(stored: &CheckpointElement) -> u64 {
@@ -33,30 +48,44 @@ impl Checkpoint {
     /// Runs the copies of all elements; gives the digest.
     pub(super) fn copy(
         &self,
-        kernel: &'static str,
         elements: &[Element],
         table: &[CheckpointElement],
         slot: u64,
         direction: Direction,
     ) -> Result<u64> {
         self.digest.fill(0)?;
-        for (element, stored) in elements.iter().zip(table) {
-            let pm = slot + data_offset(self.head.threads) + stored.offset;
-            let (to, from) = match direction {
-                Direction::ToPm => (pm, element.address),
-                Direction::FromPm => (element.address, pm),
-            };
-            if matches!(direction, Direction::ToPm) && element.bytes >= BY_COPY_ENGINE {
-                self.region.device().copy(to, from, element.bytes)?;
-                self.digest_of(from, stored, &self.digest)?;
-                continue;
-            }
-            let (bytes, digest) = (element.bytes.into(), self.digest.address().into());
-            let arguments = [to.into(), from.into(), bytes, first_of(stored).into(), digest];
-            let launch = Launch::new(blocks_for(element.bytes), THREADS, arguments);
-            self.region.device().launch(library().kernel(kernel), &launch)?;
+        let slot = slot + data_offset(self.head.threads);
+        let by_engine = |element: &Element| direction == Direction::ToPm && element.bytes >= BY_COPY_ENGINE;
+        let all = || elements.iter().zip(table);
+        for (element, stored) in all().filter(|(element, _)| by_engine(element)) {
+            self.region.device().copy(slot + stored.offset, element.address, element.bytes)?;
+            self.digest_of(element.address, stored, &self.digest)?;
+        }
+        let items = items_of(all().filter(|(element, _)| !by_engine(element)));
+        if !items.is_empty() {
+            let bytes = elements.iter().filter(|element| !by_engine(element)).map(|element| element.bytes).sum();
+            let arguments = [
+                self.items(&items)?.into(),
+                ((items.len() / ITEM) as u32).into(),
+                slot.into(),
+                u32::from(direction == Direction::ToPm).into(),
+                self.digest.address().into(),
+            ];
+            let launch = Launch::new(blocks_for(bytes), THREADS, arguments);
+            self.region.device().launch(library().kernel("checkpoint_copy"), &launch)?;
         }
         Ok(words_of(&self.digest)?[0])
+    }
+
+    /// The address of items in the device's memory, where they are as a rule from the checkpoint before.
+    fn items(&self, bytes: &[u8]) -> Result<u64> {
+        let mut items = self.items.borrow_mut();
+        if items.bytes != bytes {
+            let buffer = Buffer::new(self.region.device(), bytes.len() as u64)?;
+            buffer.upload(bytes)?;
+            *items = Items { bytes: bytes.to_vec(), buffer: Some(buffer) };
+        }
+        Ok(items.buffer.as_ref().map_or(0, Buffer::address))
     }
 
     /// Adds the digest of an element's memory at an address to what a buffer has; does not wait.

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::log::{read_head, write_head};
 use changed::Pages;
 pub use concurrent::{Concurrent, Flight};
-use copy::Direction;
+use copy::{Direction, Items};
 
 /// Copies begin at multiples of this: the line of a warp's stores.
 const ALIGNMENT: u64 = 128;
@@ -63,6 +63,8 @@ pub struct Checkpoint {
     pages: RefCell<Vec<Option<Pages>>>,
     /// Digest, and bytes that were copied.
     digest: Buffer,
+    /// What the last copy was of.
+    items: RefCell<Items>,
 }
 
 /// A slot as PM has it.
@@ -121,6 +123,7 @@ impl Checkpoint {
             groups,
             pages,
             digest: Buffer::new(region.device(), 16)?,
+            items: RefCell::default(),
         })
     }
 
@@ -246,7 +249,7 @@ impl Checkpoint {
         self.blank(group, slot)?;
         let table = layout(&elements);
         let place = self.region.address(self.place(group, slot));
-        let digest = self.copy("checkpoint_copy", &elements, &table, place, Direction::ToPm)?;
+        let digest = self.copy(&elements, &table, place, Direction::ToPm)?;
         self.seal(group, slot, sequence, digest, &table)?;
         let bytes = bytes_of(&elements);
         Ok(Taken { sequence, bytes, moved: bytes })
@@ -268,8 +271,7 @@ impl Checkpoint {
             self.check_table(slot.head.group, elements, &slot.table)?;
             let place = self.place(slot.head.group, slot.number);
             let table = in_order(elements, &slot.table);
-            let digest =
-                self.copy("checkpoint_restore", elements, &table, self.region.address(place), Direction::FromPm)?;
+            let digest = self.copy(elements, &table, self.region.address(place), Direction::FromPm)?;
             if digest == slot.head.digest {
                 let bytes = bytes_of(elements);
                 return Ok(Some(Taken { sequence: slot.head.sequence, bytes, moved: bytes }));

@@ -18,8 +18,11 @@ use crate::{db, prefix};
 pub struct Record {
     /// The unit to go on with.
     pub next: u64,
-    /// Crashes of each program, each recovered and compared with its oracle.
+    /// Crashes of each program: moments, each with several choices of what survives.
     pub crashes: BTreeMap<String, u64>,
+    /// Different images that they left, each recovered and compared with its program's oracle.
+    #[serde(default)]
+    pub images: BTreeMap<String, u64>,
     /// Crashes of their recoveries besides.
     pub second_crashes: u64,
 }
@@ -56,6 +59,7 @@ impl Record {
         while self.total() < crashes && started.elapsed() < time {
             let (name, tally) = unit(self.next).with_context(|| format!("unit {}", self.next))?;
             *self.crashes.entry(name.to_owned()).or_default() += tally.crashes;
+            *self.images.entry(name.to_owned()).or_default() += tally.images;
             self.second_crashes += tally.second_crashes;
             self.next += 1;
             self.save(path)?;

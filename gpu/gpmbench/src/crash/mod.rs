@@ -10,10 +10,11 @@ mod store;
 mod sums;
 mod transactions;
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use nearpm_gpu::{Choice, CrashPlan, Device, Interpreted, Medium, Moment, PmRegion, Schedule, Stop};
+use nearpm_gpu::{Changes, Choice, Device, Interpreted, Medium, PmRegion, Schedule, Watch, Watched};
 
 pub use campaign::Record;
 pub use checkpoints::{Checkpoints, Way};
@@ -66,9 +67,11 @@ pub fn crashed(error: &anyhow::Error) -> bool {
 /// What a campaign went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Crashes of the work, each recovered and checked.
+    /// Crashes of the work: moments, each with several choices of what survives.
     pub crashes: u64,
-    /// Crashes of the recovery besides, each recovered again and checked.
+    /// Different images that they left, each recovered and checked.
+    pub images: u64,
+    /// Crashes of these recoveries, each recovered again and checked.
     pub second_crashes: u64,
 }
 
@@ -112,78 +115,71 @@ impl Campaign {
         Ok(tally)
     }
 
+    /// One run of the work leaves the images of all its crashes. Each image is recovered once, however many crashes leave it: the
+    /// recovery depends on nothing else.
     fn run_in(&self, scenario: &dyn Scenario, schedule: &Schedule, tally: &mut Tally) -> Result<()> {
         let prepared = Trial::prepared(scenario, schedule)?;
-        let (launches, stores) = prepared.moments(|region| scenario.work(region)).context("without a crash")?;
-        let mut number = 0;
-        for launch in 0..launches {
-            // Until the launch ends before its moment.
-            for event in (1..).step_by(self.every as usize) {
-                let moment = Moment::Launch { after: launch, stop: Stop::PersistEvent(event) };
-                let mut crash = |&choice: &Choice| {
-                    number += 1;
-                    self.crash(&prepared, CrashPlan { moment, choice }, number, tally)
-                };
-                let mut choices = self.choices.iter();
-                // Whether the moment is there does not depend on what survives it.
-                if !choices.next().map_or(Ok(false), &mut crash)? {
-                    break;
-                }
-                choices.try_for_each(|choice| crash(choice).map(drop))?;
-            }
-        }
-        for store in 0..stores {
-            for &choice in &self.choices[..3.min(self.choices.len())] {
-                self.crash(&prepared, CrashPlan { moment: Moment::Store { after: store }, choice }, number, tally)?;
-                number += 1;
-            }
+        let watch = Watch { every: self.every, skip: 0, choices: self.choices.clone(), all_choices: true };
+        let seen = prepared.watched(&Changes::default(), watch, |region| scenario.work(region));
+        let seen = seen.with_context(|| format!("without a crash, {schedule:?}"))?;
+        tally.crashes += seen.crashes.len() as u64;
+        let mut known = HashSet::new();
+        // As many moments as the last recovery had are expected in the next.
+        let mut moments = 1;
+        let mut plans = vec![None; seen.images.len()];
+        seen.crashes.iter().for_each(|&(plan, image)| plans[image] = Some(plan));
+        for (number, (image, plan)) in (0..).zip(seen.images.iter().zip(plans)) {
+            moments = self
+                .recovered(&prepared, image, number, moments, &mut known, tally)
+                .with_context(|| format!("{plan:?}, {schedule:?}"))?;
         }
         Ok(())
     }
 
-    /// One crash of the work. Says whether it happened.
-    fn crash(&self, prepared: &Trial<'_>, plan: CrashPlan, number: u64, tally: &mut Tally) -> Result<bool> {
-        let said = || format!("{plan:?}, {:?}", prepared.schedule);
-        let (image, finished) =
-            prepared.crash(&prepared.image, Some(plan), |region| prepared.scenario.work(region)).with_context(said)?;
-        if finished {
-            return Ok(false);
-        }
-        tally.crashes += 1;
-        prepared.recover_and_check(&image, false).with_context(said)?;
-        for second in 0..self.second {
-            let after = Trial { image: image.clone(), ..prepared.clone() };
-            let (launches, stores) = after.moments(|region| prepared.scenario.recover(region)).with_context(said)?;
-            let choice = self.choices[(number + second) as usize % self.choices.len()];
-            let moment = second_moment(number + second, launches, stores);
-            let plan = CrashPlan { moment, choice };
-            let (image, _) =
-                after.crash(&image, Some(plan), |region| prepared.scenario.recover(region)).with_context(said)?;
-            let said = || format!("then {plan:?} in the recovery");
-            prepared
-                .recover_and_check(&image, false)
-                .with_context(said)
-                .with_context(|| format!("{:?}", prepared.schedule))?;
+    /// An image of a crash, recovered and checked, and crashed in the recovery. Gives the moments of the recovery.
+    fn recovered(
+        &self,
+        prepared: &Trial<'_>,
+        image: &Rc<Changes>,
+        number: u64,
+        expected: u64,
+        known: &mut HashSet<Rc<Changes>>,
+        tally: &mut Tally,
+    ) -> Result<u64> {
+        tally.images += 1;
+        known.insert(image.clone());
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let mut every = (expected / (2 * self.second).max(1)).max(1);
+        let seen = loop {
+            let mut choices = self.choices.clone();
+            choices.rotate_left(mixed as usize % self.choices.len().max(1));
+            let watch = Watch { every, skip: mixed % every, choices, all_choices: false };
+            let seen = prepared.recover_and_check(image, Some(watch))?;
+            if !seen.crashes.is_empty() || seen.moments == 0 || every == 1 {
+                break seen;
+            }
+            every = 1;
+        };
+        let found = seen.crashes.len() as u64;
+        for second in 0..self.second.min(found) {
+            let (plan, again) = seen.crashes[((mixed + second * found / self.second.min(found)) % found) as usize];
             tally.second_crashes += 1;
+            let again = &seen.images[again];
+            if known.insert(again.clone()) {
+                let said = || format!("then {plan:?} in the recovery");
+                prepared.recover_and_check(again, None).with_context(said)?;
+            }
         }
-        Ok(true)
+        Ok(seen.moments)
     }
-}
-
-/// A moment of a recovery, another one for each number.
-fn second_moment(number: u64, launches: u64, stores: u64) -> Moment {
-    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
-    if launches == 0 || stores > 0 && mixed.is_multiple_of(4) {
-        return Moment::Store { after: mixed / 4 % stores.max(1) };
-    }
-    Moment::Launch { after: mixed % launches, stop: Stop::PersistEvent(1 + mixed / launches % 7) }
 }
 
 #[derive(Clone)]
 struct Trial<'s> {
     scenario: &'s dyn Scenario,
     schedule: Schedule,
-    image: Vec<u8>,
+    /// Before the work.
+    image: Rc<[u8]>,
 }
 
 /// Volatile memory of the interpreted devices.
@@ -194,53 +190,39 @@ impl<'s> Trial<'s> {
         let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; scenario.region_bytes() as usize]))?;
         scenario.prepare(&region)?;
-        Ok(Trial { scenario, schedule: schedule.clone(), image: region.close()?.bytes().to_vec() })
+        Ok(Trial { scenario, schedule: schedule.clone(), image: region.close()?.bytes().into() })
     }
 
-    /// Does something on an image until it ends, or the planned crash. Gives the image then, and whether it ended.
-    fn crash(
-        &self,
-        image: &[u8],
-        plan: Option<CrashPlan>,
-        act: impl FnOnce(&PmRegion) -> Result<()>,
-    ) -> Result<(Vec<u8>, bool)> {
-        let (image, finished, _) = self.act(image, plan, act)?;
-        Ok((image, finished))
-    }
-
-    /// Launches and stores of something that is not crashed.
-    fn moments(&self, act: impl FnOnce(&PmRegion) -> Result<()>) -> Result<(u64, u64)> {
-        let never = CrashPlan { moment: Moment::Store { after: u64::MAX }, choice: Choice::None };
-        Ok(self.act(&self.image, Some(never), act)?.2)
-    }
-
-    fn act(
-        &self,
-        image: &[u8],
-        plan: Option<CrashPlan>,
-        act: impl FnOnce(&PmRegion) -> Result<()>,
-    ) -> Result<(Vec<u8>, bool, (u64, u64))> {
+    fn opened(&self, changes: &Changes) -> Result<(Rc<Interpreted>, PmRegion)> {
         let device = Rc::new(Interpreted::new(MEMORY));
         device.set_schedule(self.schedule.clone());
-        let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;
-        device.plan_crash(plan);
-        let finished = match act(&region) {
-            Ok(()) => true,
-            Err(error) if crashed(&error) => false,
-            Err(error) => return Err(error),
-        };
-        let moments = (device.launches(), device.stores());
-        device.plan_crash(None);
-        Ok((region.close()?.bytes().to_vec(), finished, moments))
+        let region = PmRegion::open_in(device.clone(), Medium::of_bytes(changes.on(&self.image)))?;
+        Ok((device, region))
     }
 
-    fn recover_and_check(&self, image: &[u8], finished: bool) -> Result<()> {
-        let scenario = self.scenario;
-        self.act(image, None, |region| {
-            scenario.recover(region)?;
-            scenario.check(region, finished)
-        })
-        .map(drop)
+    /// Does something on an image, and gives what crashes would have left.
+    fn watched(
+        &self,
+        changes: &Changes,
+        watch: Watch,
+        act: impl FnOnce(&PmRegion) -> Result<()>,
+    ) -> Result<Watched> {
+        let (device, region) = self.opened(changes)?;
+        device.watch(watch, self.image.clone());
+        act(&region)?;
+        Ok(device.watched())
+    }
+
+    /// Recovers an image, watched or not, and looks at what is there then.
+    fn recover_and_check(&self, changes: &Changes, watch: Option<Watch>) -> Result<Watched> {
+        let (device, region) = self.opened(changes)?;
+        if let Some(watch) = watch {
+            device.watch(watch, self.image.clone());
+        }
+        self.scenario.recover(&region)?;
+        let seen = device.watched();
+        self.scenario.check(&region, false)?;
+        Ok(seen)
     }
 }
 
@@ -250,10 +232,12 @@ impl<'s> Trial<'s> {
 /// What must not be there.
 pub fn run_whole(scenario: &dyn Scenario) -> Result<()> {
     let trial = Trial::prepared(scenario, &Schedule::RoundRobin)?;
-    let (image, finished) = trial.crash(&trial.image, None, |region| {
-        scenario.work(region)?;
-        scenario.check(region, true)
-    })?;
-    anyhow::ensure!(finished, "it crashed without a plan");
-    trial.recover_and_check(&image, true)
+    let (device, region) = trial.opened(&Changes::default())?;
+    scenario.work(&region)?;
+    scenario.check(&region, true)?;
+    drop(device);
+    let image = Changes::between(&trial.image, region.close()?.bytes());
+    let (_, region) = trial.opened(&image)?;
+    scenario.recover(&region)?;
+    scenario.check(&region, true)
 }

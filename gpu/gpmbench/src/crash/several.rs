@@ -170,6 +170,7 @@ impl Several {
                     return Ok(());
                 }
                 tally.crashes += 1;
+                tally.images += 1;
                 self.check(&left, false).with_context(said)?;
                 let again = (tally.crashes as usize % self.devices, second(tally.crashes, choice));
                 let (left, _) = self.crash(&left, Some(again), |regions| self.recover(regions)).with_context(said)?;

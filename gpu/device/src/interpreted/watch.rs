@@ -1,0 +1,183 @@
+//! What crashes would leave at many moments of one run, which goes on: a run for each of them would do the same work again and again.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use nearpm_ptx::{Choice, Counts, Ended, Entry, Launch, Persistence, PmRange, Run, Schedule, Stop};
+
+use super::{CrashPlan, Moment, State, tear_at};
+use crate::error::Error;
+
+/// Which moments are looked at. They are numbered through all launches (each of their persist events is one) and the processor's stores.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Every so many moments: 1 for all.
+    pub every: u64,
+    /// Moments before the first of them.
+    pub skip: u64,
+    /// What survives of the stores that were pending.
+    pub choices: Vec<Choice>,
+    /// Whether each moment has all of the choices, or one of them by turns.
+    pub all_choices: bool,
+}
+
+/// Persistent memory as what it has that another image has not: numbers of words of 8 bytes, and the words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Changes(Vec<(u32, u64)>);
+
+/// Bytes that are compared at a time.
+const PIECE: usize = 4096;
+
+impl Changes {
+    /// What `image` has that `base` has not; both are as long.
+    pub fn between(base: &[u8], image: &[u8]) -> Changes {
+        let mut changes = Vec::new();
+        let pieces = base.chunks(PIECE).zip(image.chunks(PIECE)).enumerate();
+        for (piece, (old, new)) in pieces.filter(|(_, (old, new))| old != new) {
+            let words = old.chunks(8).zip(new.chunks(8)).enumerate();
+            let changed = words.filter(|(_, (old, new))| old != new);
+            changes.extend(changed.map(|(word, (_, new))| {
+                let mut bytes = [0; 8];
+                bytes[..new.len()].copy_from_slice(new);
+                ((piece * (PIECE / 8) + word) as u32, u64::from_le_bytes(bytes))
+            }));
+        }
+        Changes(changes)
+    }
+
+    /// The image that `base` is with them.
+    pub fn on(&self, base: &[u8]) -> Vec<u8> {
+        let mut image = base.to_vec();
+        for &(word, value) in &self.0 {
+            let place = &mut image[8 * word as usize..];
+            let bytes = place.len().min(8);
+            place[..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        }
+        image
+    }
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Crashes, each with what replays it, and the number of the image that it leaves.
+    pub crashes: Vec<(CrashPlan, usize)>,
+    /// Images, no two of them the same: many crashes leave one.
+    pub images: Vec<Rc<Changes>>,
+    /// Moments that passed, looked at or not.
+    pub moments: u64,
+}
+
+/// A watch that is set.
+pub(super) struct Watching {
+    watch: Watch,
+    base: Rc<[u8]>,
+    seen: Watched,
+    known: HashMap<Rc<Changes>, usize>,
+    turns: usize,
+}
+
+impl Watching {
+    pub fn new(watch: Watch, base: Rc<[u8]>) -> Watching {
+        Watching { watch, base, seen: Watched::default(), known: HashMap::new(), turns: 0 }
+    }
+
+    pub fn ended(self) -> Watched {
+        self.seen
+    }
+
+    /// Moments from now to the next that is looked at: 1 for the one that comes.
+    fn distance(&self) -> u64 {
+        let (now, skip) = (self.seen.moments, self.watch.skip);
+        match now.checked_sub(skip) {
+            None => skip - now + 1,
+            Some(behind) => {
+                let every = self.watch.every.max(1);
+                (every - behind % every) % every + 1
+            }
+        }
+    }
+
+    /// The choices of the moment that is looked at now.
+    fn choices(&mut self) -> Vec<Choice> {
+        if self.watch.all_choices || self.watch.choices.is_empty() {
+            return self.watch.choices.clone();
+        }
+        self.turns += 1;
+        vec![self.watch.choices[(self.turns - 1) % self.watch.choices.len()]]
+    }
+
+    fn keep(&mut self, plan: CrashPlan, image: &[u8]) {
+        let changes = Rc::new(Changes::between(&self.base, image));
+        let number = *self.known.entry(changes).or_insert_with_key(|changes| {
+            self.seen.images.push(changes.clone());
+            self.seen.images.len() - 1
+        });
+        self.seen.crashes.push((plan, number));
+    }
+}
+
+impl State {
+    /// A launch that is looked at as it goes on.
+    pub(super) fn launch_watched(
+        &mut self,
+        mut watching: Watching,
+        entry: &Entry,
+        shape: &Launch,
+        number: u64,
+    ) -> Result<(Watching, Schedule, Counts), Error> {
+        let failed = |error: &dyn std::fmt::Display| Error::Kernel(error.to_string());
+        let mut event = watching.distance();
+        let persistence = Persistence::Tracked;
+        let mut run = Run { schedule: self.schedule.clone(), persistence, ..Run::default() };
+        run.stop_at = Stop::PersistEvent(event);
+        let mut outcome = self.gpu.launch(entry, shape, &mut run);
+        loop {
+            let went = outcome.map_err(|error| failed(&error))?;
+            if went.ended == Ended::Done {
+                watching.seen.moments += went.counts.persist_events;
+                return Ok((watching, run.schedule, went.counts));
+            }
+            for choice in watching.choices() {
+                let image = self.image_after(choice).map_err(|error| failed(&error))?;
+                let moment = Moment::Launch { after: number, stop: Stop::PersistEvent(event) };
+                watching.keep(CrashPlan { moment, choice }, &image);
+            }
+            event += watching.watch.every.max(1);
+            run.stop_at = Stop::PersistEvent(event);
+            outcome = self.gpu.resume(&mut run);
+        }
+    }
+
+    /// A store of the processor to a range is about to happen.
+    pub(super) fn watch_store(&self, watching: &mut Watching, range: PmRange, offset: u64, bytes: &[u8]) {
+        let looked_at = watching.distance() == 1;
+        watching.seen.moments += 1;
+        if !looked_at || Some(&range) != self.ranges.first() {
+            return;
+        }
+        for choice in watching.choices() {
+            let mut image = self.gpu.persistent(&range).to_vec();
+            tear_at(&mut image, bytes, offset, choice);
+            self.tear_copies(&mut image, choice);
+            watching.keep(CrashPlan { moment: Moment::Store { after: self.stores }, choice }, &image);
+        }
+    }
+
+    /// What a crash in a launch now would leave in the first range.
+    fn image_after(&self, choice: Choice) -> Result<Vec<u8>, nearpm_ptx::CrashError> {
+        let mut images = self.gpu.crash_image(choice)?;
+        let mut image = if images.is_empty() { Vec::new() } else { images.swap_remove(0) };
+        self.tear_copies(&mut image, choice);
+        Ok(image)
+    }
+
+    /// Some of the copies to the first range that go on.
+    fn tear_copies(&self, image: &mut [u8], choice: Choice) {
+        for (range, offset, copied) in self.copies() {
+            if Some(&range) == self.ranges.first() {
+                tear_at(image, &copied, offset, choice);
+            }
+        }
+    }
+}

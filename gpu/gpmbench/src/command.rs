@@ -93,6 +93,9 @@ pub struct CampaignArguments {
     /// Stop after so many seconds
     #[arg(long)]
     seconds: Option<u64>,
+    /// Units of the campaign at a time
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
 }
 
 /// Arguments of a measurement.
@@ -113,6 +116,9 @@ pub struct BenchArguments {
     /// Processes that the soak kills; 0 for no soak
     #[arg(long, default_value_t = 200)]
     kills: u32,
+    /// PTX of another library's hierarchical log, to be measured beside ours: kernels peer_create, peer_insert and peer_check
+    #[arg(long)]
+    peer_log: Option<PathBuf>,
     /// What the soak starts
     #[arg(long, hide = true)]
     soak_child: Option<PathBuf>,
@@ -182,8 +188,8 @@ fn run(arguments: &RunArguments) -> Result<()> {
     let campaign = if arguments.thorough { Campaign::thorough(8) } else { Campaign::sampled(1 + arguments.seed % 3) };
     let tally = campaign.run(scenario.as_ref())?;
     println!(
-        "{} crashes, each recovered and compared with the oracle; {} more crashes in the recovery; no violation",
-        tally.crashes, tally.second_crashes
+        "{} crashes that left {} images, each recovered and compared with the oracle; {} more crashes in the recovery; no violation",
+        tally.crashes, tally.images, tally.second_crashes
     );
     Ok(())
 }
@@ -191,9 +197,10 @@ fn run(arguments: &RunArguments) -> Result<()> {
 fn campaign(arguments: &CampaignArguments) -> Result<()> {
     let mut record = Record::load(&arguments.record)?;
     let time = arguments.seconds.map_or(Duration::MAX, Duration::from_secs);
-    record.go_on(&arguments.record, arguments.crashes, time)?;
+    record.go_on(&arguments.record, arguments.crashes, time, arguments.threads)?;
     for (program, crashes) in &record.crashes {
-        println!("{program:<26} {crashes:>10} crashes");
+        let images = record.images.get(program).copied().unwrap_or_default();
+        println!("{program:<26} {crashes:>10} crashes, {images:>10} images recovered");
     }
     let (total, second) = (record.total(), record.second_crashes);
     println!("{total} crashes in all, {second} more in recoveries; no violation");
@@ -280,6 +287,12 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     let mut report = empty_report(arguments, device.name());
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
     measure::run(&bench, &arguments.only, &mut report);
+    if let Some(path) = &arguments.peer_log {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if let Err(error) = measure::peer::measure(&bench, text, &mut report) {
+            report.failures.push(format!("{}: {error:#}", path.display()));
+        }
+    }
     if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {
         soaked(arguments, again, &mut report);
     }

@@ -227,6 +227,26 @@ impl Kvs {
         Ok(self.store(sets)?)
     }
 
+    /// GPM-NDP: kernels store to PM as for [`Kvs::set`], and `write_back` of the caller brings the caches' lines of the pairs with these numbers, and of the
+    /// log, to PM before the batch is committed.
+    ///
+    /// # Errors
+    /// As for [`Kvs::set`].
+    pub fn set_near(&self, sets: &Sets, write_back: &mut dyn FnMut(&[u32])) -> Result<u32> {
+        let logs = [&self.log];
+        let active = self.batch.begin(&logs)?;
+        self.store(sets)?;
+        let mut places = self.places.download_words()?;
+        places.truncate(sets.count as usize);
+        write_back(&places);
+        Ok(active.commit()?)
+    }
+
+    /// The table in the device's memory.
+    pub fn mirror(&self) -> &Buffer {
+        &self.mirror
+    }
+
     /// CPU-assisted persistence: the batch changes the table in the device's memory alone; the whole of it is then copied to PM by the copy
     /// engine. The caller makes it durable. Nothing is logged, so that a crash meanwhile is not recovered.
     ///

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -50,19 +52,59 @@ impl Record {
         self.crashes.values().sum()
     }
 
-    /// Goes on until there were so many crashes, or the time is over; the file has what was done after each unit.
+    /// Goes on until there were so many crashes, or the time is over, with several units at a time. Units are counted in their order, so that a record
+    /// is the same however many threads made it; the file has what was done after each.
     ///
     /// # Errors
     /// The first failure, with the unit that replays it.
-    pub fn go_on(&mut self, path: &Path, crashes: u64, time: Duration) -> Result<()> {
+    pub fn go_on(&mut self, path: &Path, crashes: u64, time: Duration, threads: usize) -> Result<()> {
         let started = Instant::now();
-        while self.total() < crashes && started.elapsed() < time {
-            let (name, tally) = unit(self.next).with_context(|| format!("unit {}", self.next))?;
-            *self.crashes.entry(name.to_owned()).or_default() += tally.crashes;
-            *self.images.entry(name.to_owned()).or_default() += tally.images;
-            self.second_crashes += tally.second_crashes;
-            self.next += 1;
-            self.save(path)?;
+        let (next, over) = (AtomicU64::new(self.next), AtomicBool::new(self.total() >= crashes || time.is_zero()));
+        let (done, units) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..threads.max(1) {
+                let (done, next, over) = (done.clone(), &next, &over);
+                scope.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if done.send((number, unit(number).with_context(|| format!("unit {number}")))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(done);
+            let outcome = self.collect(units, path, &mut |record| {
+                let ends = record.total() >= crashes || started.elapsed() >= time;
+                over.fetch_or(ends, Ordering::Relaxed);
+                ends
+            });
+            over.store(true, Ordering::Relaxed);
+            outcome
+        })
+    }
+
+    /// Adds units in their order, whenever they come, until it is over.
+    fn collect(
+        &mut self,
+        units: mpsc::Receiver<(u64, Result<(&'static str, Tally)>)>,
+        path: &Path,
+        is_over: &mut dyn FnMut(&Record) -> bool,
+    ) -> Result<()> {
+        let mut early = BTreeMap::new();
+        for (number, unit) in units {
+            early.insert(number, unit);
+            while let Some(unit) = early.remove(&self.next) {
+                let (name, tally) = unit?;
+                *self.crashes.entry(name.to_owned()).or_default() += tally.crashes;
+                *self.images.entry(name.to_owned()).or_default() += tally.images;
+                self.second_crashes += tally.second_crashes;
+                self.next += 1;
+                self.save(path)?;
+                if is_over(self) {
+                    return Ok(());
+                }
+            }
         }
         Ok(())
     }

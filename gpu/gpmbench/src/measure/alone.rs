@@ -10,7 +10,7 @@ use super::assisted::{THREADS, median};
 use crate::cpu::{GraphLevels, Image, Store, Table, sums};
 use crate::db::{self, value_of};
 use crate::kvs::{Model, batch_of};
-use crate::prefix::{Sizes, input_of, sums_of};
+use crate::prefix::{input_of, sums_of};
 use crate::programs::{Graph, image_of, levels_of, start_of_image};
 use crate::report::Report;
 
@@ -114,10 +114,7 @@ impl Alone<'_> {
     }
 
     fn sums(&self, report: &mut Report) -> Result<()> {
-        let sizes = self
-            .bench
-            .scale
-            .pick(Sizes { arrays: 2, blocks: 4, threads: 64 }, Sizes { arrays: 256, blocks: 1024, threads: 1024 });
+        let sizes = super::native::sums_sizes(self.bench.scale);
         let (input, length) = (input_of(1, sizes.count()), (sizes.blocks * sizes.threads) as usize);
         let expected = sums_of(&input, sizes);
         self.best(report, "PS", ("Programs", "PS, the run"), |threads| {

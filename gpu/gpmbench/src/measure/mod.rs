@@ -6,6 +6,8 @@ mod checkpoint;
 mod database;
 mod flights;
 mod logs;
+mod native;
+pub mod peer;
 mod programs;
 mod random;
 pub mod several;

@@ -5,50 +5,25 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::assisted::{Assisted, median};
-use super::{Bench, Scale};
-use crate::kernels::prefix;
-use crate::prefix::{Sizes, Sums, input_of, sums_of};
+use super::{Bench, Scale, native};
 use crate::programs::{
-    Bfs, BlackScholes, Cfd, Digits, Dnn, Graph, Hotspot, Iterative, Mesh, Net, Srad, Stepper, flow_of, image_of,
-    learnt_by, levels_of, region_bytes, temperatures_of,
+    BlackScholes, Cfd, Digits, Dnn, Hotspot, Iterative, Mesh, Net, Stepper, flow_of, learnt_by, region_bytes,
+    temperatures_of,
 };
 use crate::report::Report;
 
-const GROUP: &str = "Programs";
+pub(super) const GROUP: &str = "Programs";
 /// Iterations from checkpoint to checkpoint, as in the paper.
 const EVERY: u32 = 10;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    sums(bench, report)?;
+    native::sums(bench, report)?;
     network(bench, report)?;
     gas(bench, report)?;
     hotspot(bench, report)?;
     black_scholes(bench, report)?;
-    srad(bench, report)?;
-    bfs(bench, report)
-}
-
-fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
-    // The paper has 1 K arrays of 1 M numbers; here there are as many numbers as 1 GiB holds.
-    let sizes = bench
-        .scale
-        .pick(Sizes { arrays: 2, blocks: 4, threads: 64 }, Sizes { arrays: 256, blocks: 1024, threads: 1024 });
-    let region = bench.region(sizes.region_bytes())?;
-    let program = Sums::create(&region, sizes, prefix())?;
-    let input = input_of(1, sizes.count());
-    let mut times = Vec::new();
-    for _ in 0..bench.repeats.min(3) {
-        program.begin(&input)?;
-        times.push(bench.wall(&mut || program.run())?);
-    }
-    ensure!(program.sums()? == sums_of(&input, sizes), "PS: the sums are wrong");
-    let name = format!("PS, {} arrays of {} numbers", sizes.arrays, sizes.blocks * sizes.threads);
-    report.rate(GROUP, name, sizes.count() as f64 / 1e9, "G numbers/s", &times, None);
-    report.time(GROUP, "PS, the run", &times, None);
-    // What is done is not done again.
-    let again = bench.wall(&mut || program.run())?;
-    report.time(GROUP, "PS, a run of which everything is done", &[again], None);
-    Ok(())
+    native::srad(bench, report)?;
+    native::bfs(bench, report)
 }
 
 /// Times of iterations without and with checkpoints, and of a restore.
@@ -144,43 +119,4 @@ fn black_scholes(bench: &Bench, report: &mut Report) -> Result<()> {
     };
     let name = format!("BLK {options} options");
     iterated(bench, report, &name, || BlackScholes::new(&bench.device, options), check)
-}
-
-fn srad(bench: &Bench, report: &mut Report) -> Result<()> {
-    let (rows, columns) = bench.scale.pick((12, 16), (131_072, 1024));
-    let region = bench.region(Srad::region_bytes(rows, columns))?;
-    let program = Srad::open(&region, rows, columns)?;
-    let iterations = bench.scale.pick(3, 10);
-    program.run_until(1)?;
-    let time = bench.wall(&mut || program.run_until(1 + iterations))?;
-    let image = program.image()?;
-    match bench.scale {
-        Scale::Small => {
-            let expected = image_of(rows, columns, 1 + iterations);
-            let close = image
-                .iter()
-                .zip(expected)
-                .all(|(&found, expected)| (f64::from(found) - expected).abs() <= 0.001 * expected);
-            ensure!(close, "SRAD: the image is wrong");
-        }
-        Scale::Full => ensure!(image.iter().all(|value| value.is_finite()), "SRAD: a pixel is no number"),
-    }
-    report.time(GROUP, format!("SRAD {rows} x {columns}: {iterations} iterations, each persisted"), &[time], None);
-    Ok(())
-}
-
-fn bfs(bench: &Bench, report: &mut Report) -> Result<()> {
-    // As many nodes as the map of the USA's roads has, and its 6000 levels.
-    let (length, width) = bench.scale.pick((20, 6), (6000, 4000));
-    let graph = Graph::roads(length, width, 1);
-    let region = bench.region(Bfs::region_bytes(&graph))?;
-    let mut program = Bfs::open(&region, &graph)?;
-    let mut last = 0;
-    let time = bench.wall(&mut || {
-        last = program.run()?;
-        Ok(())
-    })?;
-    ensure!(program.levels()? == levels_of(&graph), "BFS: levels are wrong");
-    report.time(GROUP, format!("BFS of {} nodes, {last} levels, each persisted", graph.nodes()), &[time], None);
-    Ok(())
 }

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gpm::Outcome;
-use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_with_threads, store_pieces};
+use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_scattered, persist_with_threads, store_pieces};
 
 use super::Bench;
+use super::assisted::{Assisted, median};
 use crate::kernels::kvs as kvs_kernels;
 use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 use crate::report::Report;
@@ -36,16 +37,12 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         [(4096, "pages of 4 KiB"), (128, "sets of 128 B")]
             .into_iter()
             .try_for_each(|(bytes, what)| gathered(bench, report, &kvs, &region, &mut model, bytes, what))?;
+        near(bench, report, &kvs, &region, &mut model)?;
+        by_file(bench, report, &kvs)?;
     }
     let operation: Duration = median(&logged) * BATCHES;
     drop(kvs);
     recovery(bench, report, region, &mut model, operation)
-}
-
-fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort();
-    times[times.len() / 2]
 }
 
 /// Times of batches, by the wall: sort, kernels, and the words that make them all or nothing.
@@ -162,13 +159,56 @@ fn gathered(
     check_table(kvs, region, model, &format!("CAP-mm of changed {what}"))?;
     let name = format!("CAP-mm of changed {what}, {} MiB a batch, {THREADS} threads", moved >> 20);
     report.time(GROUP, name, &times, None);
-    if let Some(ours) =
-        report.rows.iter().rev().find(|row| row.name.starts_with("the same, a batch")).map(|row| row.value)
-    {
-        let over = median(&times).as_secs_f64() * 1e3 / ours;
-        report.value(GROUP, format!("GPM over CAP-mm of changed {what}"), over, "x", None);
+    over(report, &format!("GPM over CAP-mm of changed {what}"), &times);
+    Ok(())
+}
+
+/// GPM-NDP: the same kernels, and write-back of what they stored by threads of the processor: a pair a SET, and the log.
+fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model: &mut Model) -> Result<()> {
+    let (offset, bytes) = kvs.table();
+    let log = region.find("kvs.log", ObjectKind::SealedLog)?;
+    let mut times = Vec::new();
+    for repeat in 0..3 {
+        let pairs = batch_of(300 + repeat, COUNT, 1 << 40);
+        let sets = Sets::new(&bench.device, &pairs)?;
+        model.apply(&pairs);
+        bench.device.synchronize()?;
+        times.push(bench.wall(&mut || {
+            let mut write_back = |places: &[u32]| {
+                region.mapped(|all| {
+                    let table = &all[offset as usize..][..bytes as usize];
+                    std::thread::scope(|scope| {
+                        for part in places.chunks(places.len().div_ceil(THREADS).max(1)) {
+                            let stored = part.iter().filter(|&&place| place != u32::MAX);
+                            scope.spawn(move || persist_scattered(table, stored.map(|&place| 16 * place as usize)));
+                        }
+                    });
+                    persist_with_threads(&all[log.offset as usize..][..log.bytes as usize], THREADS);
+                });
+            };
+            kvs.set_near(&sets, &mut write_back).map(drop)
+        })?);
+    }
+    check_table(kvs, region, model, "GPM-NDP")?;
+    report.time(GROUP, format!("GPM-NDP with undo, {THREADS} threads write back"), &times, None);
+    over(report, "GPM over GPM-NDP", &times);
+    Ok(())
+}
+
+/// CAP-fs of the whole table.
+fn by_file(bench: &Bench, report: &mut Report, kvs: &Kvs) -> Result<()> {
+    let ways = Assisted::new(bench, GROUP, "the whole table", vec![kvs.mirror()])?;
+    if let Some(time) = ways.by_file(report)? {
+        over(report, "GPM over CAP-fs of the whole table", &[time]);
     }
     Ok(())
+}
+
+fn over(report: &mut Report, name: &str, times: &[Duration]) {
+    let ours = report.rows.iter().rev().find(|row| row.name.starts_with("the same, a batch")).map(|row| row.value);
+    if let Some(ours) = ours {
+        report.value(GROUP, name, median(times).as_secs_f64() * 1e3 / ours, "x", None);
+    }
 }
 
 /// A batch whose commit never comes, undone when the store is opened again.

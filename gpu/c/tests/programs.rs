@@ -13,17 +13,24 @@ fn libraries() -> PathBuf {
     test.parent().expect("a test lies in a folder").to_owned()
 }
 
+/// What `./x install` installs of GPM, in a folder.
+fn installed(into: &Path) {
+    let output = Command::new(folder().join("install")).arg(libraries()).arg("/usr").arg(into).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(into.join("usr/include/nearpm_gpm.cuh").exists() && into.join("usr/lib/pkgconfig/nearpm_gpm.pc").exists());
+}
+
 fn compiled(compiler: &str, options: &[&str], into: &Path) -> PathBuf {
     let program = into.join(compiler);
     let output = Command::new(compiler)
         .args(["-Wall", "-Wextra", "-Werror", "-pedantic"])
-        .args(options)
+        .args(&options[..2])
         .arg(folder().join("tests/c/table2.c"))
         .arg("-I")
-        .arg(folder().join("include"))
+        .arg(into.join("usr/include"))
         .arg("-L")
-        .arg(libraries())
-        .args(["-l:libnearpm_gpm_c.a", "-lpthread", "-ldl", "-lm", "-o"])
+        .arg(into.join("usr/lib"))
+        .args([options[2], "-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program)
         .output()
         .expect("a C compiler is installed (Debian: gcc, g++)");
@@ -32,9 +39,11 @@ fn compiled(compiler: &str, options: &[&str], into: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_call_of_table_2_works_from_c() {
+fn every_call_of_table_2_works_from_c_on_what_is_installed() {
     let into = tempfile::tempdir().unwrap();
-    for (compiler, options) in [("gcc", ["-std=c99", "-xc"]), ("g++", ["-std=c++17", "-xc++"])] {
+    installed(into.path());
+    let ways = [("gcc", ["-std=c99", "-xc", "-l:libnearpm_gpm.a"]), ("g++", ["-std=c++17", "-xc++", "-lnearpm_gpm"])];
+    for (compiler, options) in ways {
         let program = compiled(compiler, &options, into.path());
         let files = into.path().join(format!("files-{compiler}"));
         std::fs::create_dir(&files).unwrap();
@@ -42,6 +51,7 @@ fn every_call_of_table_2_works_from_c() {
             .arg(&files)
             .arg(folder().join("../kernels/ptx/txn.ptx"))
             .env("NEARPM_GPM_DEVICE", "interpreter")
+            .env("LD_LIBRARY_PATH", into.path().join("usr/lib"))
             .output()
             .unwrap();
         assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));

@@ -50,14 +50,14 @@ pub enum Error {
         filesystem: String,
     },
     /// The operating system refused something.
-    #[error("cannot {what} {path}: {source}")]
+    #[error("cannot {what} {path}: {why}")]
     System {
         /// What was tried.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// Another process, or another region of this one, has the file.
     #[error("{path} is in use by another process")]
@@ -152,6 +152,6 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn system(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Error {
-        Error::System { what, path: path.to_owned(), source }
+        Error::System { what, path: path.to_owned(), why: source }
     }
 }

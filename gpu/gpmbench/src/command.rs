@@ -26,7 +26,7 @@ pub enum GpuCommand {
     Campaign(CampaignArguments),
     /// Measure a GPU, or try the measurements out on the interpreter
     Bench(BenchArguments),
-    /// Print the results of a measurement
+    /// Print the paper's figures and tables as a measurement has them, beside the paper's numbers and what the link allows, and all of its results
     Report {
         /// The file that `bench --json` has written
         results: PathBuf,
@@ -143,7 +143,8 @@ pub fn command(command: &GpuCommand, again: &[&str]) -> Result<bool> {
         GpuCommand::Campaign(arguments) => campaign(arguments).map(|()| true),
         GpuCommand::Bench(arguments) => bench(arguments, again),
         GpuCommand::Report { results } => {
-            print!("{}", results_of(results)?.table());
+            let results = results_of(results)?;
+            print!("{}\n{}", crate::figures::figures(&results), results.table());
             Ok(true)
         }
         GpuCommand::Model { results } => {
@@ -284,9 +285,21 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     if let Some(path) = &arguments.soak_child {
         return soak::child(device, path).map(|()| true);
     }
+    // What cannot be written is known before an hour of measuring.
+    for path in arguments.json.iter().chain(&arguments.text) {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let mut report = empty_report(arguments, device.name());
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
-    measure::run(&bench, &arguments.only, &mut report);
+    let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    for name in measure::NAMES.iter().filter(wanted) {
+        measure::run(&bench, &[(*name).to_owned()], &mut report);
+        // What was measured stays, whatever ends the rest.
+        if let Some(path) = &arguments.json {
+            write(path, &serde_json::to_string_pretty(&report)?)?;
+        }
+    }
     if let Some(path) = &arguments.peer_log {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         if let Err(error) = measure::peer::measure(&bench, text, &mut report) {

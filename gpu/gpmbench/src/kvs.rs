@@ -209,12 +209,20 @@ impl Kvs {
         let device = self.region.device();
         let (asked, found) = (Buffer::new(device, 8 * keys.len() as u64)?, Buffer::new(device, 8 * keys.len() as u64)?);
         asked.upload(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>())?;
-        let n = keys.len() as u32;
+        self.look_up(&asked, &found)?;
+        Ok(found.download()?.as_chunks::<8>().0.iter().map(|&value| u64::from_le_bytes(value)).collect())
+    }
+
+    /// The same for keys in the device's memory, whose values go there, too; does not wait.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn look_up(&self, asked: &Buffer, found: &Buffer) -> Result<(), nearpm_gpu::Error> {
+        let n = (asked.bytes() / 8) as u32;
         let table = self.mirror.address();
         let arguments =
             [asked.address().into(), n.into(), self.set_bits().into(), table.into(), found.address().into()];
-        device.launch(self.module.kernel("kvs_get"), &Launch::over(n.into(), THREADS, arguments))?;
-        Ok(found.download()?.as_chunks::<8>().0.iter().map(|&value| u64::from_le_bytes(value)).collect())
+        self.run("kvs_get", n, &[&arguments])
     }
 
     /// The same, but that the batch is left active, as a crash behind its last store leaves it. The store is to be opened again.

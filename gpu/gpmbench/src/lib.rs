@@ -8,6 +8,7 @@ pub mod command;
 pub mod cpu;
 pub mod crash;
 pub mod db;
+pub mod figures;
 mod kernels;
 pub mod kvs;
 pub mod measure;

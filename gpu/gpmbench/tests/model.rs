@@ -4,14 +4,15 @@ use nearpm_gpmbench::model::{compare, random_persists};
 use nearpm_gpmbench::report::Report;
 
 #[test]
-fn the_model_is_within_ten_percent_of_the_card() {
-    let text = include_str!("../results/h100.json");
-    let card: Report = serde_json::from_str(text).unwrap();
-    let all = compare(&card).unwrap();
-    assert_eq!(all.len(), 8);
-    for compared in all {
-        eprintln!("{:+.1} % {compared:?}", compared.off());
-        assert!(compared.off().abs() <= 10.0, "{:+.1} % {compared:?}", compared.off());
+fn the_model_is_within_ten_percent_of_the_cards() {
+    for (text, least) in [(include_str!("../results/h100.json"), 12), (include_str!("../results/h200.json"), 15)] {
+        let card: Report = serde_json::from_str(text).unwrap();
+        let all = compare(&card).unwrap();
+        assert!(all.iter().filter(|compared| compared.outside.is_none()).count() >= least, "{all:#?}");
+        for compared in all {
+            eprintln!("{:+.1} % {compared:?}", compared.off());
+            assert!(compared.outside.is_some() || compared.off().abs() <= 10.0, "{:+.1} % {compared:?}", compared.off());
+        }
     }
 }
 

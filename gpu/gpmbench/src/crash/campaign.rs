@@ -42,9 +42,12 @@ impl Record {
         serde_json::from_str(&text).with_context(|| format!("{} holds no record of a campaign", path.display()))
     }
 
+    /// A process that is killed meanwhile leaves the record before.
     fn save(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+        let new = path.with_added_extension("new");
+        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
+        written.with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Crashes of all programs.

@@ -40,6 +40,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         near(bench, report, &kvs, &region, &mut model)?;
         by_file(bench, report, &kvs)?;
     }
+    mixed(bench, report, &kvs, &region, &mut model, count)?;
     let operation: Duration = median(&logged) * BATCHES;
     drop(kvs);
     recovery(bench, report, region, &mut model, operation)
@@ -193,6 +194,51 @@ fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model:
     report.time(GROUP, format!("GPM-NDP with undo, {THREADS} threads write back"), &times, None);
     over(report, "GPM over GPM-NDP", &times);
     Ok(())
+}
+
+/// 95 GETs for 5 SETs, as the paper's second mix: a batch of SETs with undo, or CAP-mm of the whole table, and the GETs.
+fn mixed(
+    bench: &Bench,
+    report: &mut Report,
+    kvs: &Kvs,
+    region: &PmRegion,
+    model: &mut Model,
+    count: usize,
+) -> Result<()> {
+    let (offset, bytes) = kvs.table();
+    for (assisted, name) in [(false, "GPM"), (true, "CAP-mm of the whole table, 8 threads")] {
+        let mut times = Vec::new();
+        for repeat in 0..=3 {
+            let pairs = batch_of(400 + repeat, count, 1 << 40);
+            let (set, asked) = pairs.split_at(count / 20);
+            let sets = Sets::new(&bench.device, set)?;
+            let (keys, found) = (bench.buffer(8 * asked.len() as u64)?, bench.buffer(8 * asked.len() as u64)?);
+            keys.upload(&asked.iter().flat_map(|pair| pair.0.to_le_bytes()).collect::<Vec<_>>())?;
+            bench.device.synchronize()?;
+            let time = bench.wall(&mut || {
+                if assisted {
+                    kvs.set_assisted(&sets)?;
+                    bench.device.synchronize()?;
+                    region.mapped(|all| persist_with_threads(&all[offset as usize..][..bytes as usize], 8));
+                } else {
+                    kvs.set(&sets)?;
+                }
+                kvs.look_up(&keys, &found)?;
+                Ok(bench.device.synchronize()?)
+            })?;
+            // The first loads the kernels.
+            if repeat > 0 {
+                times.push(time);
+            }
+            model.apply(set);
+            let values = found.download()?;
+            let right = asked.iter().zip(values.as_chunks::<8>().0);
+            let wrong = right.filter(|(pair, found)| model.get(pair.0).unwrap_or(0) != u64::from_le_bytes(**found));
+            ensure!(wrong.count() == 0, "{name}: a GET does not give what was set");
+        }
+        report.time("gpKVS 95:5", format!("{name}, a batch of {count}"), &times, None);
+    }
+    check_table(kvs, region, model, "95:5")
 }
 
 /// CAP-fs of the whole table.

@@ -110,6 +110,14 @@ impl Warp {
         index
     }
 
+    /// The smallest instruction, from that of group `index` on, where it meets another that is ready or has left one behind. Groups that are
+    /// behind already count only where the group does not hold its turn.
+    pub(super) fn next_meeting(&self, index: usize, hold: bool) -> u32 {
+        let pc = self.groups[index].pc;
+        let others = self.groups.iter().enumerate().filter(|&(other, group)| other != index && group.wait.ready());
+        others.map(|(_, group)| group.pc).filter(|&other| !hold || other >= pc).min().unwrap_or(u32::MAX)
+    }
+
     /// Whether a ready group has fallen behind group `index`, which then waits for it.
     pub(super) fn overtaken(&self, index: usize) -> bool {
         let pc = self.groups[index].pc;

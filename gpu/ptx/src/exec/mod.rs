@@ -89,6 +89,8 @@ impl Turn<'_> {
         'group: loop {
             index = self.warp.merge(index);
             let Group { mut pc, mut mask, .. } = self.warp.groups[index];
+            // The others stand still meanwhile: up to there they need not be looked at.
+            let mut meeting = self.warp.next_meeting(index, self.hold);
             loop {
                 let ins = &code[pc as usize];
                 let boundary = self.until_visible && self.begun && ins.op.visible();
@@ -143,13 +145,14 @@ impl Turn<'_> {
                         return Ok(End::Turn);
                     }
                 }
-                if self.warp.groups.len() > 1 {
+                if pc >= meeting {
                     self.warp.groups[index].pc = pc;
                     index = self.warp.merge(index);
                     mask = self.warp.groups[index].mask;
                     if !self.hold && self.warp.overtaken(index) {
                         return Ok(End::Turn);
                     }
+                    meeting = self.warp.next_meeting(index, self.hold);
                 }
             }
         }

@@ -293,8 +293,8 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     let mut report = empty_report(arguments, device.name());
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
     let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
-    for name in measure::NAMES.iter().filter(wanted) {
-        measure::run(&bench, &[(*name).to_owned()], &mut report);
+    for name in measure::NAMES.into_iter().filter(wanted) {
+        measure::run(&bench, &[name.to_owned()], &mut report);
         // What was measured stays, whatever ends the rest.
         if let Some(path) = &arguments.json {
             write(path, &serde_json::to_string_pretty(&report)?)?;

@@ -1,14 +1,15 @@
 //! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the recovery, and compared with oracles.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use nearpm_gpmbench::crash::{
     Campaign, Checkpoints, Database, LogForm, Record, Scenario, Several, Shared, Store, Sums, Transactions, Way,
-    run_whole,
+    crashed, run_whole,
 };
 use nearpm_gpmbench::db;
 use nearpm_gpmbench::prefix::Sizes;
-use nearpm_gpu::{Choice, Module};
+use nearpm_gpu::{Choice, Device, Interpreted, Medium, Module, PmRegion, Schedule, Watch};
 
 fn holds(scenario: &dyn Scenario, campaign: &Campaign, least: u64) {
     run_whole(scenario).unwrap();
@@ -19,6 +20,36 @@ fn holds(scenario: &dyn Scenario, campaign: &Campaign, least: u64) {
 
 fn transactions(form: LogForm, by_processor: bool) -> Transactions {
     Transactions { form, blocks: 2, threads: 5, rounds: 2, by_processor, module: nearpm_gpmbench::txn().clone() }
+}
+
+/// A run that is watched tells for each moment what a run that is crashed there leaves.
+#[test]
+fn what_is_watched_is_what_crashes_leave() {
+    let scenario = transactions(LogForm::Conventional, true);
+    let device: Rc<dyn Device> = Rc::new(Interpreted::new(1 << 20));
+    let region =
+        PmRegion::create_in(device, Medium::of_bytes(vec![0; scenario.region_bytes() as usize])).unwrap();
+    scenario.prepare(&region).unwrap();
+    let base: Rc<[u8]> = region.close().unwrap().bytes().into();
+    let opened = || {
+        let device = Rc::new(Interpreted::new(1 << 20));
+        device.set_schedule(Schedule::Seeded(3));
+        let region = PmRegion::open_in(device.clone(), Medium::of_bytes(base.to_vec())).unwrap();
+        (device, region)
+    };
+    let (device, region) = opened();
+    let choices = vec![Choice::None, Choice::All, Choice::Seeded(5), Choice::OnlyThread(1)];
+    device.watch(Watch { every: 3, skip: 1, choices, all_choices: true }, base.clone());
+    scenario.work(&region).unwrap();
+    let seen = device.watched();
+    assert!(seen.crashes.len() >= 40 && seen.images.len() >= 10 && seen.moments >= 30, "{seen:?}");
+    for (plan, image) in &seen.crashes {
+        let (device, region) = opened();
+        device.plan_crash(Some(*plan));
+        assert!(crashed(&scenario.work(&region).unwrap_err()), "{plan:?}");
+        device.plan_crash(None);
+        assert!(region.close().unwrap().bytes() == seen.images[*image].on(&base), "{plan:?}");
+    }
 }
 
 #[test]

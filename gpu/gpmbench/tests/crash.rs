@@ -96,7 +96,11 @@ fn by_thread_alone_their_undo_is_wrong() {
 #[test]
 fn checkpoints_restore() {
     for (way, part, every) in [(Way::Whole, 1 << 8, 1), (Way::Changed, 4096, 16), (Way::Concurrent, 1 << 8, 1)] {
-        holds(&Checkpoints { part, way }, &Campaign::sampled(every), 50);
+        let scenario = Checkpoints { part, way };
+        run_whole(&scenario).unwrap();
+        let tally = Campaign::sampled(every).run(&scenario).unwrap_or_else(|error| panic!("{error:#}"));
+        // A restore persists nothing: a crash in it leaves what was there.
+        assert!(tally.crashes >= 50 && tally.images >= 20 && tally.second_crashes == 0, "{tally:?}");
     }
 }
 

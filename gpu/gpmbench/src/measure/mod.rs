@@ -51,7 +51,8 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 9] = ["stream", "logs", "random", "kvs", "db", "checkpoint", "flights", "programs", "alone"];
+pub const NAMES: [&str; 10] =
+    ["stream", "logs", "random", "kvs", "db", "checkpoint", "flights", "programs", "native", "alone"];
 
 /// Makes measurements by name; what fails is in the report.
 pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
@@ -67,6 +68,7 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "db" => database::measure(bench, report),
             "checkpoint" => checkpoint::measure(bench, report),
             "flights" => flights::measure(bench, report),
+            "native" => native::measure(bench, report),
             "alone" => alone::measure(bench, report),
             _ => programs::measure(bench, report),
         };

@@ -1,11 +1,11 @@
-//! The programs at the paper's sizes where a card has the memory: PS, DNN, CFD, HS, BLK, SRAD, BFS.
+//! The programs with checkpoints at the paper's sizes where a card has the memory: DNN, CFD, HS, BLK.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
 use super::assisted::{Assisted, median};
-use super::{Bench, Scale, native};
+use super::{Bench, Scale};
 use crate::programs::{
     BlackScholes, Cfd, Digits, Dnn, Hotspot, Iterative, Mesh, Net, Stepper, flow_of, learnt_by, region_bytes,
     temperatures_of,
@@ -17,13 +17,10 @@ pub(super) const GROUP: &str = "Programs";
 const EVERY: u32 = 10;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    native::sums(bench, report)?;
     network(bench, report)?;
     gas(bench, report)?;
     hotspot(bench, report)?;
-    black_scholes(bench, report)?;
-    native::srad(bench, report)?;
-    native::bfs(bench, report)
+    black_scholes(bench, report)
 }
 
 /// Times of iterations without and with checkpoints, and of a restore.

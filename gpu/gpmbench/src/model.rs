@@ -87,12 +87,7 @@ const PAIRS: [Pair; 21] = [
     outside(LOGS, TWO, "HCL two fences (16 B + tail 4 B), 1024 threads", FEW),
     outside(LOGS, "best conventional, head in PM", "best conventional, head in PM, 262144 threads", MERGED),
     outside(LOGS, "best conventional, head in HBM", "best conventional, head in HBM, 262144 threads", MERGED),
-    outside(
-        "gpDB",
-        "a twentieth of the rows updated (U)",
-        "a twentieth of the rows updated (U)",
-        SELECTED,
-    ),
+    outside("gpDB", "a twentieth of the rows updated (U)", "a twentieth of the rows updated (U)", SELECTED),
 ];
 
 /// Random persists: the group, a name on a card, and bytes gone through. The memory of a process is too small for them, so that only what the

@@ -27,8 +27,7 @@ fn transactions(form: LogForm, by_processor: bool) -> Transactions {
 fn what_is_watched_is_what_crashes_leave() {
     let scenario = transactions(LogForm::Conventional, true);
     let device: Rc<dyn Device> = Rc::new(Interpreted::new(1 << 20));
-    let region =
-        PmRegion::create_in(device, Medium::of_bytes(vec![0; scenario.region_bytes() as usize])).unwrap();
+    let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; scenario.region_bytes() as usize])).unwrap();
     scenario.prepare(&region).unwrap();
     let base: Rc<[u8]> = region.close().unwrap().bytes().into();
     let opened = || {

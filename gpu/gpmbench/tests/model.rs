@@ -11,7 +11,11 @@ fn the_model_is_within_ten_percent_of_the_cards() {
         assert!(all.iter().filter(|compared| compared.outside.is_none()).count() >= least, "{all:#?}");
         for compared in all {
             eprintln!("{:+.1} % {compared:?}", compared.off());
-            assert!(compared.outside.is_some() || compared.off().abs() <= 10.0, "{:+.1} % {compared:?}", compared.off());
+            assert!(
+                compared.outside.is_some() || compared.off().abs() <= 10.0,
+                "{:+.1} % {compared:?}",
+                compared.off()
+            );
         }
     }
 }

@@ -28,7 +28,10 @@ pub(super) struct Items {
 }
 
 fn items_of<'e>(items: impl Iterator<Item = (&'e Element, &'e CheckpointElement)>) -> Vec<u8> {
-    items.flat_map(|(element, stored)| [element.address, stored.offset, element.bytes]).flat_map(u64::to_le_bytes).collect()
+    items
+        .flat_map(|(element, stored)| [element.address, stored.offset, element.bytes])
+        .flat_map(u64::to_le_bytes)
+        .collect()
 }
 
 /// Bytes of an item.

@@ -201,12 +201,7 @@ impl<'s> Trial<'s> {
     }
 
     /// Does something on an image, and gives what crashes would have left.
-    fn watched(
-        &self,
-        changes: &Changes,
-        watch: Watch,
-        act: impl FnOnce(&PmRegion) -> Result<()>,
-    ) -> Result<Watched> {
+    fn watched(&self, changes: &Changes, watch: Watch, act: impl FnOnce(&PmRegion) -> Result<()>) -> Result<Watched> {
         let (device, region) = self.opened(changes)?;
         device.watch(watch, self.image.clone());
         act(&region)?;

@@ -53,7 +53,14 @@ fn peer(bench: &Bench, module: &Module, report: &mut Report, threads: u32, round
     bench.device.launch(module.kernel("peer_check"), &Launch::new(threads / BLOCK, BLOCK, check))?;
     let wrong = wrong.download_words()?[0];
     ensure!(wrong == 0, "{wrong} of {inserts} entries of the other library's log are not what was inserted");
-    report.rate(GROUP, name_of("the other library's (head and tail in PM)", threads), inserts as f64 / 1e6, "M/s", &times, None);
+    report.rate(
+        GROUP,
+        name_of("the other library's (head and tail in PM)", threads),
+        inserts as f64 / 1e6,
+        "M/s",
+        &times,
+        None,
+    );
     Ok(median_rate(inserts, &times))
 }
 
@@ -63,7 +70,8 @@ fn sealed(bench: &Bench, report: &mut Report, threads: u32, rounds: u32) -> Resu
     let shape = Shape { blocks: threads / BLOCK, threads: BLOCK };
     let log = Log::create_hcl(&region, "log", shape, 16, rounds, Form::Tail)?;
     let launch = |seed: u32| Launch::new(shape.blocks, BLOCK, [log.address().into(), rounds.into(), seed.into()]);
-    let times = bench.times(|_| Ok(log.clear()?), |seed| bench.device.launch(micro().kernel("hcl_tail"), &launch(seed)))?;
+    let times =
+        bench.times(|_| Ok(log.clear()?), |seed| bench.device.launch(micro().kernel("hcl_tail"), &launch(seed)))?;
     log.check()?;
     let mut count = 0;
     log.visit(&mut |_, _, _| count += 1)?;

@@ -2,9 +2,12 @@
 //!
 //! A value that the results lack is `-`. GPUfs, pmemKV, RocksDB and MatrixKV are the paper's numbers alone.
 
+mod programs;
+
 use std::fmt::Write as _;
 
 use crate::report::Report;
+use programs::{GIB, programs};
 
 /// The figures as text.
 pub fn figures(report: &Report) -> String {
@@ -53,142 +56,11 @@ fn over(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
     Some(slow? / fast?)
 }
 
-/// A program as figures 9, 10, 12 and table 4 have it.
-struct Program {
-    name: &'static str,
-    group: &'static str,
-    /// How the rows begin that have GPM's time, and those of the paper's other ways.
-    ours: &'static str,
-    others: &'static str,
-    /// Steps in GPM's time: the other ways' times are of one.
-    steps: f64,
-    /// Bytes that GPM stores in a step, and that CAP does.
-    stored: f64,
-    by_cap: f64,
-    /// What the paper's text says of GPM over CAP-fs, and over CAP-mm.
-    paper: (&'static str, &'static str),
-}
-
-const GIB: f64 = (1u64 << 30) as f64;
-/// SETs of a batch, each with an entry of 32 bytes and a pair of 16.
-const SETS: f64 = (1u64 << 21) as f64;
-/// Rows of 64 bytes; those that an update changes, each with an entry of 16 bytes and a value of 8.
-const ROWS: f64 = 50e6;
-const UPDATED: f64 = 2.5e6;
-
-const PROGRAMS: [Program; 10] = [
-    Program {
-        name: "gpKVS",
-        group: "gpKVS",
-        ours: "the same, a batch",
-        others: "",
-        steps: 1.0,
-        stored: SETS * 48.0,
-        by_cap: 4.0 * GIB,
-        paper: ("7-8", "4"),
-    },
-    Program {
-        name: "gpKVS 95:5",
-        group: "gpKVS 95:5",
-        ours: "GPM, a batch",
-        others: "",
-        steps: 1.0,
-        stored: SETS / 20.0 * 48.0,
-        by_cap: 4.0 * GIB,
-        paper: ("-", "-"),
-    },
-    Program {
-        name: "gpDB (I)",
-        group: "gpDB",
-        ours: "the same, the transaction",
-        others: "the whole table",
-        steps: 1.0,
-        stored: ROWS * 64.0,
-        by_cap: ROWS * 64.0,
-        paper: ("-", "3.6"),
-    },
-    Program {
-        name: "gpDB (U)",
-        group: "gpDB",
-        ours: "a twentieth of the rows updated, the transaction",
-        others: "the whole table",
-        steps: 1.0,
-        stored: UPDATED * 24.0,
-        by_cap: ROWS * 64.0,
-        paper: ("-", "2.6"),
-    },
-    checkpointed("DNN", "DNN", 431_080.0 * 4.0),
-    checkpointed("CFD", "CFD", 232_536.0 * 40.0),
-    checkpointed("BLK", "BLK", 2.0 * GIB),
-    checkpointed("HS", "HS", GIB),
-    Program {
-        name: "BFS",
-        group: "Programs",
-        ours: "BFS of",
-        others: "BFS, the costs",
-        steps: 9998.0,
-        stored: 24e6 * 4.0 / 9998.0,
-        by_cap: 24e6 * 4.0 / 9998.0,
-        paper: ("up to 85", "-"),
-    },
-    Program {
-        name: "SRAD",
-        group: "Programs",
-        ours: "SRAD 131072",
-        others: "SRAD, the image",
-        steps: 10.0,
-        stored: GIB / 2.0,
-        by_cap: GIB / 2.0,
-        paper: ("5-85", "-"),
-    },
-];
-
-const fn checkpointed(name: &'static str, others: &'static str, bytes: f64) -> Program {
-    Program { name, group: "Programs", ours: name, others, steps: 1.0, stored: bytes, by_cap: bytes, paper: ("11-18", "-") }
-}
-
-/// Prefix sums: not of a fixed size in older results.
-fn sums(all: &Results<'_>) -> Program {
-    let numbers = all.value("Programs", "PS, ", "arrays of").unwrap_or(0.0) * 1e9;
-    let bytes = numbers * all.value("Programs", "PS, the run", "").unwrap_or(0.0) / 1e3 * 4.0;
-    Program {
-        name: "PS",
-        group: "Programs",
-        ours: "PS, the run",
-        others: "PS, its sums",
-        steps: 1.0,
-        stored: bytes,
-        by_cap: bytes,
-        paper: ("5-85", "-"),
-    }
-}
-
-fn programs(all: &Results<'_>) -> Vec<Program> {
-    PROGRAMS.into_iter().chain([sums(all)]).collect()
-}
-
-impl Program {
-    /// Milliseconds of a step.
-    fn ours(&self, all: &Results<'_>) -> Option<f64> {
-        let holds = if self.name == self.ours { "a checkpoint of" } else { "" };
-        let rows = all.0.rows.iter().filter(|row| row.group == self.group && row.unit == "ms");
-        let mut rows = rows.filter(|row| row.name.starts_with(self.ours) && row.name.contains(holds));
-        rows.next().map(|row| row.value / self.steps)
-    }
-
-    fn other(&self, all: &Results<'_>, way: &str) -> Option<f64> {
-        all.best(self.group, self.others, way)
-    }
-
-    /// Milliseconds that the link takes for what GPM stores, were it one stream.
-    fn least(&self, all: &Results<'_>) -> Option<f64> {
-        all.link().map(|link| self.stored / link / 1e6)
-    }
-}
-
 fn figure_1(all: &Results<'_>, text: &mut String) {
     text.push_str("Figure 1: GPM over the best of several threads of a processor alone\n");
-    for (name, paper) in [("gpKVS", "2.7-5.8"), ("gpDB, an update (U)", "6.9"), ("PS", "2.8-27"), ("SRAD", "2.8-27"), ("BFS", "2.8-27")] {
+    for (name, paper) in
+        [("gpKVS", "2.7-5.8"), ("gpDB, an update (U)", "6.9"), ("PS", "2.8-27"), ("SRAD", "2.8-27"), ("BFS", "2.8-27")]
+    {
         let found = all.value("Processor alone", name, "GPM over the best");
         let _ = writeln!(text, "  {name:<22} {:>8} x   paper {paper}", shown(found));
     }
@@ -200,7 +72,8 @@ fn figure_3(all: &Results<'_>, text: &mut String) {
     let one = all.value("Programs", "HS", "CAP-mm, 1 threads");
     for threads in [2, 4, 8, 16] {
         let time = all.value("Programs", "HS", &format!("CAP-mm, {threads} threads"));
-        let _ = writeln!(text, "  CAP-mm, {threads:>6} threads    {:>8} x   paper at most 1.47", shown(over(one, time)));
+        let _ =
+            writeln!(text, "  CAP-mm, {threads:>6} threads    {:>8} x   paper at most 1.47", shown(over(one, time)));
     }
     for threads in [1024, 4096, 16384, 65536, 262_144] {
         let rate = all.value("Stream", &format!("8 B persists, {threads} threads"), "");
@@ -218,19 +91,46 @@ fn figures_9_and_10(all: &Results<'_>, text: &mut String) {
     let _ = writeln!(
         text,
         "  {:<12}{:>9}{:>9}{:>9}{:>9}{:>10}{:>9}{:>9}{:>9}{:>9}{:>9}{:>11}  paper over fs, mm",
-        "", "CAP-fs", "CAP-mm", "NDP", "GPM", "by link", "CAP-eADR", "over fs", "over mm", "over NDP", "of link", "over eADR"
+        "",
+        "CAP-fs",
+        "CAP-mm",
+        "NDP",
+        "GPM",
+        "by link",
+        "CAP-eADR",
+        "over fs",
+        "over mm",
+        "over NDP",
+        "of link",
+        "over eADR"
     );
     for program in programs(all) {
         let ours = program.ours(all);
-        let [fs, mm, near, saved] = ["CAP-fs, file", "CAP-mm", "GPM-NDP", "CAP-eADR"].map(|way| program.other(all, way));
+        let [fs, mm, near, saved] =
+            ["CAP-fs, file", "CAP-mm", "GPM-NDP", "CAP-eADR"].map(|way| program.other(all, way));
         let least = program.least(all);
-        let columns = [fs, mm, near, ours, least, saved, over(fs, ours), over(mm, ours), over(near, ours), over(least, ours), over(saved, ours)];
+        let columns = [
+            fs,
+            mm,
+            near,
+            ours,
+            least,
+            saved,
+            over(fs, ours),
+            over(mm, ours),
+            over(near, ours),
+            over(least, ours),
+            over(saved, ours),
+        ];
         let widths = [9, 9, 9, 9, 10, 9, 9, 9, 9, 9, 11];
-        let cells: String = columns.iter().zip(widths).map(|(&value, width)| format!("{:>width$}", shown(value))).collect();
+        let cells: String =
+            columns.iter().zip(widths).map(|(&value, width)| format!("{:>width$}", shown(value))).collect();
         let _ = writeln!(text, "  {:<12}{cells}  {}, {}", program.name, program.paper.0, program.paper.1);
     }
     text.push_str("  CAP-mm of gpKVS: the best of the whole table, its changed pages, its changed sets\n");
-    text.push_str("  Paper: GPM over GPM-NDP up to 6, gpKVS 1.4-1.6; GPM-eADR up to 13 over GPM, 24 over CAP-eADR on average\n");
+    text.push_str(
+        "  Paper: GPM over GPM-NDP up to 6, gpKVS 1.4-1.6; GPM-eADR up to 13 over GPM, 24 over CAP-eADR on average\n",
+    );
 }
 
 fn figure_11(all: &Results<'_>, text: &mut String) {
@@ -244,11 +144,20 @@ fn figure_11(all: &Results<'_>, text: &mut String) {
         let _ = writeln!(
             text,
             "  {threads:>6} threads   {:>5} x, head in HBM {:>5} x; one fence {:>5} of {:>5} M/s that the link allows, two {:>5} of {:>5}; paper 3.6 x on average",
-            shown(of("PM")), shown(of("HBM")), shown(one), shown(limits.map(|limits| limits.0)), shown(two), shown(limits.map(|limits| limits.1))
+            shown(of("PM")),
+            shown(of("HBM")),
+            shown(one),
+            shown(limits.map(|limits| limits.0)),
+            shown(two),
+            shown(limits.map(|limits| limits.1))
         );
     }
     let update = all.value("gpDB", "update: HCL over conventional", "");
-    let _ = writeln!(text, "  gpDB (U)          {:>5} x; paper 6.1 (gpKVS 3.3; ours logs each place once, and has no conventional form)", shown(update));
+    let _ = writeln!(
+        text,
+        "  gpDB (U)          {:>5} x; paper 6.1 (gpKVS 3.3; ours logs each place once, and has no conventional form)",
+        shown(update)
+    );
 }
 
 fn figure_12(all: &Results<'_>, text: &mut String) {
@@ -283,10 +192,52 @@ fn table_5(all: &Results<'_>, text: &mut String) {
     let _ = writeln!(text, "  gpKVS       {:>10}   paper 18.96 (of 25 batches)", shown(kvs));
     let _ = writeln!(text, "  gpDB (U)    {:>10}   paper 10.43 (ours: of the update alone)", shown(update));
     // The paper's iterations; times are of 20 with 2 checkpoints.
-    for (name, iterations, paper) in [("DNN", 10_000.0, 0.12), ("CFD", 5000.0, 0.30), ("BLK", 1024.0, 0.80), ("HS", 1024.0, 1.65)] {
+    for (name, iterations, paper) in
+        [("DNN", 10_000.0, 0.12), ("CFD", 5000.0, 0.30), ("BLK", 1024.0, 0.80), ("HS", 1024.0, 1.65)]
+    {
         let run = all.value("Programs", name, "20 iterations").map(|time| time / 20.0 * iterations);
         let share = over(all.value("Programs", name, ": restore").map(|time| time * 100.0), run);
         let share = share.map_or("-".to_owned(), |share| format!("{share:.4}"));
         let _ = writeln!(text, "  {name:<12}{share:>10}   paper {paper} (of {iterations} iterations)");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_made_of_the_results_rows() {
+        let mut report = Report::default();
+        let ms = |milliseconds: f64| [std::time::Duration::from_secs_f64(milliseconds / 1e3)];
+        report.value("Stream", "persist, 132 x 1024 threads, 16 B each", 50.0, "GB/s", None);
+        for (name, time) in [
+            ("HS 16384 x 16384: CAP-mm, 1 threads", 60.0),
+            ("HS 16384 x 16384: CAP-mm, 8 threads", 25.0),
+            ("HS 16384 x 16384: CAP-mm, 16 threads", 30.0),
+            ("HS 16384 x 16384: CAP-fs, file on tmpfs", 1000.0),
+            ("HS 16384 x 16384: a checkpoint of 1024.0 MiB", 20.0),
+            ("HS 16384 x 16384: 20 iterations, 2 checkpoints", 40.0),
+            ("HS 16384 x 16384: restore", 20.0),
+        ] {
+            report.time("Programs", name, &ms(time), None);
+        }
+        report.value("Processor alone (figure 1)", "PS: GPM over the best", 1.5, "x", None);
+        let text = figures(&report);
+        let line = |part: &str, begins: &str| -> Vec<String> {
+            let part = text.split("\n\n").find(|text| text.contains(part)).unwrap();
+            let line = part.lines().find(|line| line.trim_start().starts_with(begins)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        // CAP-fs, the best CAP-mm, no GPM-NDP, GPM, the link; over CAP-fs, over CAP-mm.
+        let row = line("Figures 9 and 10", "HS");
+        assert_eq!(row[1..6], ["1000", "25.0", "-", "20.0", "21.5"].map(str::to_owned), "{row:?}");
+        assert_eq!(row[7..9], ["50.0", "1.25"].map(str::to_owned), "{row:?}");
+        assert_eq!(line("Figure 3", "CAP-mm,      8")[3], "2.40");
+        assert_eq!(line("Figure 1:", "PS")[1], "1.50");
+        // 20 of 1024 iterations of 2 ms.
+        assert_eq!(line("Table 5", "HS")[1], "0.9766");
+        assert_eq!(line("Table 4", "gpDB (U)")[2], "53.3");
+        assert!(line("Figure 1:", "SRAD")[1] == "-" && line("Figure 12", "HS")[1] == "53.7");
     }
 }

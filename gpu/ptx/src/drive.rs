@@ -103,6 +103,7 @@ fn take_turn(
         persistence: running.persistence,
         trace: run.trace.as_mut(),
         left: steps.min(limits.steps),
+        stopped_in: group,
         stop_event,
         until_visible,
         single: false,
@@ -111,6 +112,7 @@ fn take_turn(
         scratch: &mut running.scratch,
     };
     let ended = turn.run(group);
+    let stopped_in = turn.stopped_in;
     let gave_way = warp.rotate;
     running.picker.ran(block, running.counts.warp_instructions - before);
     running.last = Last { block, warp: number, lane, gave_way };
@@ -119,6 +121,8 @@ fn take_turn(
         Ok(End::Steps) => {
             let taken = running.counts.warp_instructions - before;
             if taken < steps {
+                // It goes on with the group that it had come to.
+                running.last.lane = running.blocks[slot].warps[number].groups[stopped_in].mask.trailing_zeros();
                 running.unfinished = Some(Unfinished { steps: steps - taken, until_visible, hold });
             }
             Ok(())

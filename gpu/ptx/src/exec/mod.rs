@@ -56,6 +56,8 @@ pub(crate) struct Turn<'t> {
     pub trace: Option<&'t mut Trace>,
     /// Steps that may still be taken.
     pub left: u64,
+    /// The group that the turn stopped in, when its steps were used up.
+    pub stopped_in: usize,
     /// The turn ends when this many persist events were counted.
     pub stop_event: u64,
     /// The turn ends before the next instruction that others can notice.
@@ -96,6 +98,7 @@ impl Turn<'_> {
                 let boundary = self.until_visible && self.begun && ins.op.visible();
                 if self.left == 0 || boundary {
                     self.warp.groups[index].pc = pc;
+                    self.stopped_in = index;
                     return Ok(if boundary { End::Turn } else { End::Steps });
                 }
                 let exec = match ins.guard {

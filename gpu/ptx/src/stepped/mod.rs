@@ -223,6 +223,7 @@ impl Stepped {
             persistence: running.persistence,
             trace: None,
             left: 1,
+            stopped_in: 0,
             stop_event: u64::MAX,
             until_visible: false,
             single: true,

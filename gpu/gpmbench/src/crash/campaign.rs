@@ -45,7 +45,8 @@ impl Record {
     /// A process that is killed meanwhile leaves the record before.
     fn save(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        let new = path.with_added_extension("new");
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
         let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
         written.with_context(|| format!("cannot write {}", path.display()))
     }

@@ -74,7 +74,8 @@ int main(int argc, char **argv) {
     if (argc < 2) return std::fprintf(stderr, "usage: rocksdb FOLDER [SETS]\n"), 2;
     uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1 << 21;
     std::string folder = std::string(argv[1]) + "/rocksdb-sets";
-    for (unsigned threads : {1u, 4u, 16u}) {
+    std::setvbuf(stdout, nullptr, _IOLBF, 1024);
+    for (unsigned threads : {16u, 4u, 1u}) {
         rocksdb::Options options;
         options.create_if_missing = options.error_if_exists = true;
         options.write_buffer_size = 512 << 20;

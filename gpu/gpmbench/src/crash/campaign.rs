@@ -1,10 +1,10 @@
 //! The campaign over all nine programs: units by number, each a program with a schedule and choices of its own, so that it can be stopped and gone on with.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -63,38 +63,43 @@ impl Record {
     /// The first failure, with the unit that replays it.
     pub fn go_on(&mut self, path: &Path, crashes: u64, time: Duration, threads: usize) -> Result<()> {
         let started = Instant::now();
-        let (next, over) = (AtomicU64::new(self.next), AtomicBool::new(self.total() >= crashes || time.is_zero()));
+        let (give, work) = mpsc::channel();
         let (done, units) = mpsc::channel();
+        let work = Mutex::new(work);
         std::thread::scope(|scope| {
             for _ in 0..threads.max(1) {
-                let (done, next, over) = (done.clone(), &next, &over);
+                let (done, work) = (done.clone(), &work);
                 scope.spawn(move || {
-                    while !over.load(Ordering::Relaxed) {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if done.send((number, unit(number).with_context(|| format!("unit {number}")))).is_err() {
+                    let next = || work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    while let Ok(number) = next() {
+                        let unit = unit(number).with_context(|| format!("unit {number}"));
+                        if done.send((number, unit)).is_err() {
                             break;
                         }
                     }
                 });
             }
             drop(done);
-            let outcome = self.collect(units, path, &mut |record| {
-                let ends = record.total() >= crashes || started.elapsed() >= time;
-                over.fetch_or(ends, Ordering::Relaxed);
-                ends
-            });
-            over.store(true, Ordering::Relaxed);
-            outcome
+            let mut is_over = |record: &Record| record.total() >= crashes || started.elapsed() >= time;
+            let first = self.next..self.next + threads.max(1) as u64;
+            self.collect(units, give, first, path, &mut is_over)
         })
     }
 
-    /// Adds units in their order, whenever they come, until it is over.
+    /// Hands units out, the first at once and one more for each that comes back, and adds them in their order, until it is over.
     fn collect(
         &mut self,
         units: mpsc::Receiver<(u64, Result<(&'static str, Tally)>)>,
+        give: mpsc::Sender<u64>,
+        first: Range<u64>,
         path: &Path,
         is_over: &mut dyn FnMut(&Record) -> bool,
     ) -> Result<()> {
+        if is_over(self) {
+            return Ok(());
+        }
+        let mut given = first.end;
+        first.clone().try_for_each(|number| give.send(number))?;
         let mut early = BTreeMap::new();
         for (number, unit) in units {
             early.insert(number, unit);
@@ -109,6 +114,8 @@ impl Record {
                     return Ok(());
                 }
             }
+            give.send(given)?;
+            given += 1;
         }
         Ok(())
     }

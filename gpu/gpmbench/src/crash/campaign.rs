@@ -98,10 +98,9 @@ impl Record {
         if is_over(self) {
             return Ok(());
         }
-        let mut given = first.end;
         first.clone().try_for_each(|number| give.send(number))?;
         let mut early = BTreeMap::new();
-        for (number, unit) in units {
+        for (next, (number, unit)) in (first.end..).zip(units) {
             early.insert(number, unit);
             while let Some(unit) = early.remove(&self.next) {
                 let (name, tally) = unit?;
@@ -114,8 +113,7 @@ impl Record {
                     return Ok(());
                 }
             }
-            give.send(given)?;
-            given += 1;
+            give.send(next)?;
         }
         Ok(())
     }

@@ -163,10 +163,10 @@ fn a_campaign_goes_on_where_it_was_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.json");
     let mut record = Record::load(&path).unwrap();
-    record.go_on(&path, 1, Duration::MAX, 1).unwrap();
+    record.go_on(&path, 1, Duration::MAX, 2).unwrap();
     let mut again = Record::load(&path).unwrap();
     assert!(again == record && again.next == 1 && again.total() > 0);
-    again.go_on(&path, again.total() + 1, Duration::MAX, 2).unwrap();
+    again.go_on(&path, again.total() + 1, Duration::MAX, 1).unwrap();
     assert!(again.next == 2 && again.crashes.len() == 2 && again.images.values().all(|&images| images > 0));
     std::fs::write(&path, "nothing").unwrap();
     assert!(Record::load(&path).is_err());

@@ -1,7 +1,8 @@
 //! What was counted.
 
 /// Counts of a launch, or of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Statistics {
     /// Core cycles, from the launch until all is durable; without `final_flush` until all threads have ended and what
     /// they had flushed is acknowledged.

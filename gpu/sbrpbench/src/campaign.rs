@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crash::{Recorded, narrow, recover, recover_twice};
 use crate::programs::{NAMES, Size, program};
+use crate::record;
 
 /// What was done of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<R
         record.second_crashes += u64::from(twice);
         *record.by_program.entry(program.name().to_string()).or_default() += 1;
         if record.crashes.is_multiple_of(STRIDE) || record.crashes == crashes {
-            write(path, &record)?;
+            record::write(path, &(serde_json::to_string_pretty(&record)? + "\n"))?;
             progress(record.crashes);
         }
     }
@@ -79,20 +80,11 @@ pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<R
 }
 
 fn read(path: &Path) -> Result<Record> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is no record", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    match record::read(path)? {
+        Some(text) => serde_json::from_str(&text).with_context(|| format!("{} is no record", path.display())),
+        None => {
             let configurations = CONFIGURATIONS.map(str::to_string).to_vec();
             Ok(Record { configurations, ..Record::default() })
         }
-        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
-}
-
-/// Beside it first, so that a killed campaign leaves a whole record.
-fn write(path: &Path, record: &Record) -> Result<()> {
-    let beside = path.with_extension("part");
-    std::fs::write(&beside, serde_json::to_string_pretty(record)? + "\n")
-        .and_then(|()| std::fs::rename(&beside, path))
-        .with_context(|| format!("{} cannot be written", path.display()))
 }

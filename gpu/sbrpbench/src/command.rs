@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use nearpm_gpusim::{Rule, RunFile};
+use nearpm_gpusim::{Config, Rule, RunFile};
 
 use crate::campaign;
 use crate::device::Simulated;
-use crate::figures::figure;
+use crate::figures::{Runs, figure};
 use crate::kernels::{KERNELS, Lowering, changes};
 use crate::mutants::{Seen, harmless, look, look_at_change};
 use crate::programs::{NAMES, Size, program};
@@ -33,6 +33,9 @@ pub enum GpusimCommand {
         /// The programs' size.
         #[arg(long, value_enum, default_value = "paper")]
         size: Size,
+        /// Keep each run in this file, and take from it what is there already.
+        #[arg(long)]
+        record: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -48,7 +51,7 @@ pub enum GpusimCommand {
     },
     /// Take each rule of the persist buffer away, and each persist operation of the programs, and say who sees it.
     Mutants,
-    /// Print the names of the configurations.
+    /// Print the configurations' names, and the bits that the persist buffer of each adds to an SM.
     Configurations,
 }
 
@@ -59,8 +62,9 @@ pub enum GpusimCommand {
 pub fn command(command: &GpusimCommand) -> Result<bool> {
     match command {
         GpusimCommand::Run { file } => run(file).map(|()| true),
-        GpusimCommand::Figure { number, family, size, json } => {
-            let table = figure(*number, family, *size)?;
+        GpusimCommand::Figure { number, family, size, record, json } => {
+            let mut runs = record.as_deref().map(Runs::read).transpose()?.unwrap_or_default();
+            let table = figure(*number, family, *size, &mut runs)?;
             if *json {
                 println!("{}", serde_json::to_string_pretty(&table)?)
             } else {
@@ -81,7 +85,10 @@ pub fn command(command: &GpusimCommand) -> Result<bool> {
         }
         GpusimCommand::Mutants => mutants(),
         GpusimCommand::Configurations => {
-            nearpm_gpusim::names().iter().for_each(|name| println!("{name}"));
+            for name in nearpm_gpusim::names() {
+                let bits = Config::named(&name).map_or(0, |config| config.storage_bits());
+                println!("{name:<30} {bits:>6} bits an SM");
+            }
             Ok(true)
         }
     }

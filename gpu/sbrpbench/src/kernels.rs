@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use nearpm_ptx::{Entry, Module, ParseError};
 
 /// What the six operations are lowered to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Lowering {
     /// Operations of hardware that knows SBRP.
     Hardware,

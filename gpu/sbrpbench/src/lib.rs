@@ -10,3 +10,4 @@ pub mod figures;
 pub mod kernels;
 pub mod mutants;
 pub mod programs;
+mod record;

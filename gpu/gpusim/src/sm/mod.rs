@@ -79,6 +79,9 @@ pub(crate) struct Sm {
     port_free: u64,
     /// The warp that each scheduler issued last.
     last: Vec<usize>,
+    /// The scheduler that comes first: each in its turn, or the warps of one, as they wait in loops, keep the port from
+    /// another's for ever.
+    first: usize,
     /// Warps that try again when an acknowledgement comes or an entry leaves.
     retry: u32,
     /// Warps whose dFence is not done, where they may go on (`lazy_durability`).
@@ -101,6 +104,7 @@ impl Sm {
             buffer: Buffer::new(config),
             port_free: 0,
             last: vec![0; config.schedulers as usize],
+            first: 0,
             retry: 0,
             undurable: 0,
             draining: false,
@@ -167,7 +171,10 @@ impl Sm {
         if self.buffer.acknowledge(shared.config, now) {
             self.progress(now, shared.config);
         }
-        for scheduler in 0..self.last.len() {
+        let schedulers = self.last.len();
+        let first = (self.first + 1) % schedulers;
+        self.first = first;
+        for scheduler in (first..schedulers).chain(0..first) {
             while let Some(warp) = self.pick(scheduler, now) {
                 if self.issue(warp, now, shared)? == Issue::Done {
                     self.last[scheduler] = warp;

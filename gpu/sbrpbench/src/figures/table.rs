@@ -19,6 +19,11 @@ impl Row {
         self.values.iter().sum::<f64>() / self.values.len() as f64
     }
 
+    /// The largest value.
+    pub fn most(&self) -> f64 {
+        self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// Geometric mean; not a number where a value is not above zero.
     pub fn geometric(&self) -> f64 {
         (self.values.iter().map(|value| value.ln()).sum::<f64>() / self.values.len() as f64).exp()
@@ -41,12 +46,12 @@ impl fmt::Display for Table {
         writeln!(f, "# {}\n", self.title)?;
         write!(f, "| simulated cycles |")?;
         self.columns.iter().try_for_each(|column| write!(f, " {column} |"))?;
-        writeln!(f, " mean | geometric | the paper's text |")?;
-        writeln!(f, "|---|{}---|---|---|", "---|".repeat(self.columns.len()))?;
+        writeln!(f, " mean | geometric mean | most | the paper's text |")?;
+        writeln!(f, "|---|{}---|---|---|---|", "---|".repeat(self.columns.len()))?;
         for row in &self.rows {
             write!(f, "| {} |", row.label)?;
             row.values.iter().try_for_each(|value| write!(f, " {value:.3} |"))?;
-            writeln!(f, " {:.3} | {:.3} | {} |", row.mean(), row.geometric(), row.published)?;
+            writeln!(f, " {:.3} | {:.3} | {:.3} | {} |", row.mean(), row.geometric(), row.most(), row.published)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::device::Device;
 
 /// How large a program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
     /// For crash campaigns: some thousand stores.

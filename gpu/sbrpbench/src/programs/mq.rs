@@ -12,6 +12,9 @@ const TAIL: usize = 1;
 const LOG_HEAD: usize = 32;
 const ACTIVE: usize = 64;
 
+/// Commands of each queue in a batch before: an insertion and a removal, whose log is still there.
+const EARLIER: usize = 2;
+
 pub(super) struct Mq {
     queues: usize,
     threads: usize,
@@ -48,7 +51,8 @@ impl Mq {
                 "queue {queue}: part of a command"
             );
             ensure!(head <= tail && tail - head <= self.size, "queue {queue}: head {head}, tail {tail}");
-            let executed = (head + tail) / self.size;
+            ensure!(head >= self.size, "queue {queue}: a command of the batch before was taken back");
+            let executed = (head + tail) / self.size - EARLIER;
             let all = self.of_queue(queue);
             ensure!(executed <= all, "queue {queue}: {executed} commands of {all}");
             ensure!(!done || executed == all, "queue {queue}: {executed} commands of {all}");
@@ -67,7 +71,12 @@ impl Program for Mq {
     }
 
     fn image(&self) -> Vec<u32> {
-        vec![0; self.queues * (self.capacity + WORDS)]
+        let mut image = vec![0; self.queues * (self.capacity + WORDS)];
+        for words in image[self.queues * self.capacity..].chunks_exact_mut(WORDS) {
+            words[..=TAIL].fill(self.size as u32);
+            words[LOG_HEAD + 1] = self.size as u32;
+        }
+        image
     }
 
     fn run(&self, device: &mut dyn Device) -> Result<()> {
@@ -86,7 +95,8 @@ impl Program for Mq {
             .launch(Shape { kernel: "sbrp_mq", blocks: self.queues as u32, threads: self.threads as u32 }, arguments)?;
         for (queue, &found) in device.read(removed, self.queues)?.iter().enumerate() {
             let entries = self.of_queue(queue) / 2 * self.size;
-            let expected = (0..entries).fold(0u32, |sum, place| sum.wrapping_add(Self::value(queue, place)));
+            let expected =
+                (self.size..self.size + entries).fold(0u32, |sum, place| sum.wrapping_add(Self::value(queue, place)));
             ensure!(found == expected, "queue {queue}: other entries were removed than inserted");
         }
         Ok(())
@@ -112,7 +122,7 @@ impl Program for Mq {
         for queue in 0..self.queues {
             let words = &mut image[self.queues * self.capacity + queue * WORDS..][..WORDS];
             let last = self.of_queue(queue) - 1;
-            let before = [last / 2 * self.size, last.div_ceil(2) * self.size];
+            let before = [(1 + last / 2) * self.size, (1 + last.div_ceil(2)) * self.size];
             words[LOG_HEAD..LOG_HEAD + 2].copy_from_slice(&before.map(|word| word as u32));
             words[ACTIVE] = 1;
         }

@@ -6,6 +6,7 @@
 //! is recorded where it is asked for, and held against the persistency model.
 
 mod acknowledgements;
+mod allowed;
 mod buffer;
 mod channel;
 mod coalesce;
@@ -24,6 +25,7 @@ mod statistics;
 
 pub mod namespace;
 
+pub use allowed::Allowed;
 pub use config::{Changes, Config, ConfigError, Model, Place, Policy, Rule};
 pub use journal::{Journal, Persisted, StoreId};
 pub use named::names;

@@ -13,7 +13,7 @@ use nearpm_ptx::Scope;
 use crate::journal::StoreId;
 
 /// Stores that come before: of each thread so many, its first ones.
-type Clock = Arc<HashMap<u32, u32>>;
+pub(crate) type Clock = Arc<HashMap<u32, u32>>;
 
 #[derive(Clone, Debug, Default)]
 struct Thread {
@@ -25,11 +25,17 @@ struct Thread {
 }
 
 #[derive(Clone, Debug)]
-struct Store {
-    thread: u32,
-    before: Clock,
+pub(crate) struct Store {
+    pub address: u64,
+    pub data: Box<[u8]>,
+    pub thread: u32,
+    /// Which of its thread's stores it is.
+    pub position: u32,
+    pub before: Clock,
     /// The last store to the same bytes before it.
-    same: Option<StoreId>,
+    pub same: Option<StoreId>,
+    /// Stores of launches that had ended, which are all before it.
+    pub launches_before: StoreId,
     durable: bool,
 }
 
@@ -61,11 +67,14 @@ pub(crate) struct Who {
     pub block: u64,
 }
 
-/// What a launch has stored, and in which order it has to become durable.
+/// What launches have stored, and in which order it has to become durable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
     threads: HashMap<u32, Thread>,
-    stores: Vec<Store>,
+    pub stores: Vec<Store>,
+    launches_before: StoreId,
+    /// The first stores that are durable, without a gap.
+    durable: usize,
     releases: HashMap<u64, Release>,
     /// The last store to each word of four bytes.
     words: HashMap<u64, StoreId>,
@@ -88,17 +97,27 @@ impl Order {
         Arc::new(clock)
     }
 
-    pub fn store(&mut self, who: Who, address: u64, bytes: u64) -> StoreId {
+    /// The end of a launch: all that it has stored comes before what later ones store.
+    pub fn end_launch(&mut self) {
+        self.launches_before = self.stores.len() as StoreId;
+        self.threads.values_mut().for_each(|thread| thread.before = Clock::default());
+        self.releases.clear();
+    }
+
+    pub fn store(&mut self, who: Who, address: u64, data: &[u8]) -> StoreId {
         let id = self.stores.len() as StoreId;
         let mut same = None;
-        for word in address / 4..(address + bytes).div_ceil(4) {
+        for word in address / 4..(address + data.len() as u64).div_ceil(4) {
             same = self.words.insert(word, id).max(same);
         }
         self.releases.remove(&address);
+        let launches_before = self.launches_before;
         let thread = self.thread(who);
+        let position = thread.stores.len() as u32;
         thread.stores.push(id);
         let before = thread.before.clone();
-        self.stores.push(Store { thread: who.thread, before, same, durable: false });
+        let (data, thread) = (data.into(), who.thread);
+        self.stores.push(Store { address, data, thread, position, before, same, launches_before, durable: false });
         id
     }
 
@@ -157,12 +176,18 @@ impl Order {
                 thread.durable += 1;
             }
         }
+        while self.stores.get(self.durable).is_some_and(|store| store.durable) {
+            self.durable += 1;
+        }
         let mut checked: Option<&Clock> = None;
         for &id in stores {
             let store = &self.stores[id as usize];
             let violation = |missing| Violation { at, thread: store.thread, missing };
             if let Some(same) = store.same.map(|same| &self.stores[same as usize]).filter(|same| !same.durable) {
                 return Err(violation(same.thread));
+            }
+            if self.durable < store.launches_before as usize {
+                return Err(violation(self.stores[self.durable].thread));
             }
             if checked.is_some_and(|clock| Arc::ptr_eq(clock, &store.before)) {
                 continue;

@@ -2,6 +2,7 @@
 
 use nearpm_ptx::{Entry, Fault, Gpu, Launch, LaunchError, MemoryError, PmRange};
 
+use crate::allowed::Allowed;
 use crate::config::ConfigError;
 use crate::journal::Journal;
 use crate::l2::L2;
@@ -131,6 +132,9 @@ impl Simulator {
         (statistics.pm_read_bytes, statistics.pm_written_bytes) = l2.pm.bytes();
         statistics.gddr_bytes = l2.gddr_bytes();
         self.now = end;
+        if let Some((_, order)) = &mut self.record {
+            order.end_launch();
+        }
         let drain_cycles = end - counted;
         Ok(Statistics { cycles: counted - start, drain_cycles, warp_instructions, thread_instructions, ..statistics })
     }
@@ -154,6 +158,11 @@ impl Simulator {
             order.durable(event.at, &event.stores)?;
         }
         Ok(journal.events().len())
+    }
+
+    /// What the model allows to be durable, of what was stored since [`Simulator::record`], which ends.
+    pub fn allowed(&mut self) -> Option<Allowed> {
+        self.record.take().map(|(_, order)| Allowed::new(order))
     }
 }
 

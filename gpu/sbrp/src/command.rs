@@ -137,6 +137,9 @@ fn litmus(file: &Path, dropped: Option<Rule>, states: Option<Model>, needs: bool
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     println!("{name:<52} {:>4} states", outcomes(&test, Model::Sbrp).len());
     wrong.iter().for_each(|line| println!("    ! {line}"));
+    if test.allowed.is_empty() {
+        println!("    no section `allowed` says what is expected");
+    }
     for outcome in states.map(|model| outcomes(&test, model)).unwrap_or_default() {
         println!("    {}", nearpm_ppo::verdict::with_names(&test.observed, &in_words(&outcome)));
     }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
 use nearpm_sbrp::command::{SbrpCommand, command};
 
@@ -13,7 +12,13 @@ struct Arguments {
     command: SbrpCommand,
 }
 
-fn main() -> Result<ExitCode> {
-    let sound = command(&Arguments::parse().command)?;
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn main() -> ExitCode {
+    match command(&Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("nearpm-sbrp: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -9,9 +9,10 @@ use nearpm_gpusim::{Config, Rule, RunFile};
 
 use crate::campaign;
 use crate::device::Simulated;
+use crate::export::export;
 use crate::figures::{Runs, figure};
 use crate::kernels::{KERNELS, Lowering, changes};
-use crate::mutants::{Seen, harmless, look, look_at_change};
+use crate::mutants::{Seen, harmless, look, look_at_change, no_crash_shows};
 use crate::programs::{NAMES, Size, program};
 
 /// What to simulate.
@@ -49,6 +50,20 @@ pub enum GpusimCommand {
         #[arg(long, default_value = "gpusim-crashes.json")]
         record: PathBuf,
     },
+    /// Write a program's kernels, memory and launches into a folder, for another simulator.
+    Export {
+        /// The program.
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(NAMES))]
+        program: String,
+        /// The folder.
+        folder: PathBuf,
+        /// Its size.
+        #[arg(long, value_enum, default_value = "small")]
+        size: Size,
+        /// What the six operations are lowered to.
+        #[arg(long, value_enum, default_value = "hardware")]
+        lowering: Lowering,
+    },
     /// Take each rule of the persist buffer away, and each persist operation of the programs, and say who sees it.
     Mutants,
     /// Print the configurations' names, and the bits that the persist buffer of each adds to an SM.
@@ -82,6 +97,9 @@ pub fn command(command: &GpusimCommand) -> Result<bool> {
             );
             record.failures.iter().for_each(|failure| println!("{failure}"));
             Ok(record.failures.is_empty())
+        }
+        GpusimCommand::Export { program, folder, size, lowering } => {
+            export(program, *size, *lowering, folder).map(|()| true)
         }
         GpusimCommand::Mutants => mutants(),
         GpusimCommand::Configurations => {
@@ -131,9 +149,13 @@ fn mutants() -> Result<bool> {
         println!("{rule:?}: {text}");
     }
     for change in KERNELS.iter().flat_map(|kernel| changes(kernel)) {
-        let text = match look_at_change(&change)? {
-            Seen::By(who) => format!("seen: {who}"),
-            Seen::Nobody => "not seen".to_string(),
+        let text = match (look_at_change(&change)?, no_crash_shows(&change)) {
+            (Seen::By(who), _) => format!("seen: {who}"),
+            (Seen::Nobody, Some(why)) => format!("no crash shows it: {why}"),
+            (Seen::Nobody, None) => {
+                all = false;
+                "not seen".to_string()
+            }
         };
         let left = if change.wrong.is_empty() { "nothing" } else { change.wrong };
         println!("{}, {} {} becomes {left}: {text}", change.kernel, change.right, change.number);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_gpusim::{Config, Persisted};
+use nearpm_gpusim::{Allowed, Config, Persisted};
 use nearpm_ptx::Module;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,6 +17,7 @@ pub struct Recorded {
     before: Vec<u32>,
     base: u64,
     events: Vec<Persisted>,
+    allowed: Option<Allowed>,
     /// Cycles of the run.
     pub cycles: u64,
 }
@@ -75,7 +76,8 @@ impl Recorded {
         let cycles = device.simulator().now();
         let events = device.simulator().journal().map(|journal| journal.events().to_vec()).unwrap_or_default();
         device.simulator().check_order().context("against the model")?;
-        let recorded = Self { before, base: device.pm(), events, cycles };
+        let allowed = device.simulator().allowed();
+        let recorded = Self { before, base: device.pm(), events, allowed, cycles };
         let (durable, stored) = (recorded.image(recorded.events.len()), device.image());
         ensure!(durable[..] == stored[..durable.len()], "not all that was stored is durable in the end");
         Ok(recorded)
@@ -88,10 +90,30 @@ impl Recorded {
 
     /// What is durable after so many changes.
     pub fn image(&self, events: usize) -> Vec<u32> {
+        self.changed(|bytes| self.events[..events].iter().for_each(|event| event.apply(self.base, bytes)))
+    }
+
+    /// Images that the model allows at a crash, of at most so many stores spread over the run: for each the smallest that
+    /// has it, and the largest that lacks it. This hardware need not leave them.
+    pub fn allowed_images(&self, stores: usize) -> impl Iterator<Item = (String, Vec<u32>)> {
+        let allowed = self.allowed.iter();
+        let spread = move |allowed: &Allowed| (0..allowed.stores()).step_by(allowed.stores() / stores + 1);
+        allowed.flat_map(move |allowed| spread(allowed).map(move |store| (allowed, store))).flat_map(
+            |(allowed, store)| {
+                let image = |set: Vec<bool>| self.changed(|bytes| allowed.apply(&set, self.base, bytes));
+                [
+                    (format!("no more durable than store {store} needs"), image(allowed.least_with(store))),
+                    (format!("all durable but store {store} and what follows it"), image(allowed.most_without(store))),
+                ]
+            },
+        )
+    }
+
+    fn changed(&self, change: impl FnOnce(&mut [u8])) -> Vec<u32> {
         let mut bytes: Vec<u8> = self.before.iter().flat_map(|word| word.to_le_bytes()).collect();
         let length = bytes.len();
         bytes.resize(length.next_multiple_of(nearpm_gpusim::LINE as usize), 0);
-        self.events[..events].iter().for_each(|event| event.apply(self.base, &mut bytes));
+        change(&mut bytes);
         bytes[..length].as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
     }
 

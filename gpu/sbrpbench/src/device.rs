@@ -39,7 +39,8 @@ pub trait Device {
     fn launch(&mut self, shape: Shape<'_>, arguments: Arguments) -> Result<()>;
 }
 
-fn as_bytes(words: &[u32]) -> Vec<u8> {
+/// Little-endian.
+pub(crate) fn as_bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 

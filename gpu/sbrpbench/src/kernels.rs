@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use nearpm_ptx::{Entry, Module, ParseError};
 
 /// What the six operations are lowered to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lowering {
     /// Operations of hardware that knows SBRP.
@@ -20,9 +20,18 @@ pub enum Lowering {
 type Parsed = LazyLock<Result<Module, ParseError>>;
 
 const TEXT: &str = include_str!("../../kernels/ptx/sbrp.ptx");
-static HARDWARE: Parsed = LazyLock::new(|| Module::parse(TEXT));
-static GPM: Parsed = LazyLock::new(|| Module::parse(include_str!("../../kernels/ptx/sbrp_gpm.ptx")));
-static CARD: Parsed = LazyLock::new(|| Module::parse(include_str!("../../kernels/ptx/sbrp_card.ptx")));
+static HARDWARE: Parsed = LazyLock::new(|| Module::parse(text(Lowering::Hardware)));
+static GPM: Parsed = LazyLock::new(|| Module::parse(text(Lowering::Gpm)));
+static CARD: Parsed = LazyLock::new(|| Module::parse(text(Lowering::Card)));
+
+/// All kernels, in PTX.
+pub fn text(lowering: Lowering) -> &'static str {
+    match lowering {
+        Lowering::Hardware => TEXT,
+        Lowering::Gpm => include_str!("../../kernels/ptx/sbrp_gpm.ptx"),
+        Lowering::Card => include_str!("../../kernels/ptx/sbrp_card.ptx"),
+    }
+}
 
 /// A kernel.
 ///

@@ -6,6 +6,7 @@ pub mod campaign;
 pub mod command;
 pub mod crash;
 pub mod device;
+pub mod export;
 pub mod figures;
 pub mod kernels;
 pub mod mutants;

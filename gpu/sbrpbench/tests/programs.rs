@@ -4,7 +4,7 @@ use nearpm_gpusim::Config;
 use nearpm_sbrpbench::crash::{Recorded, narrow, recover, recover_twice};
 use nearpm_sbrpbench::device::{Interpreted, Simulated};
 use nearpm_sbrpbench::kernels::Lowering;
-use nearpm_sbrpbench::mutants::{found, hardware};
+use nearpm_sbrpbench::mutants::{found, found_in, hardware};
 use nearpm_sbrpbench::programs::{Size, all};
 
 /// On each named configuration a run leaves what it should, and at no cycle is something durable that the model forbids.
@@ -46,6 +46,21 @@ fn a_crash_at_any_cycle_is_recovered_from() {
             recover_twice(&config, program.as_ref(), middle, 5)
                 .unwrap_or_else(|error| panic!("{} on {name}, twice: {error:#}", program.name()));
         }
+    }
+}
+
+/// And from images that the model allows, though this hardware would hardly leave them.
+#[test]
+fn what_the_model_allows_is_recovered_from() {
+    let config = narrow(Config::named("artifact-sbrp-near").unwrap());
+    for program in all(Size::Tiny).unwrap() {
+        let run = Recorded::of(&config, program.as_ref()).unwrap();
+        assert!(run.allowed_images(160).count() > 100, "{}", program.name());
+        assert_eq!(found_in(program.as_ref(), &run, true), None, "{}", program.name());
+        let mut late = run.image(run.events());
+        program.crash_late(&mut late);
+        let recovery = Recorded::of_recovery(&config, program.as_ref(), late).unwrap();
+        assert_eq!(found_in(program.as_ref(), &recovery, true), None, "recovery of {}", program.name());
     }
 }
 

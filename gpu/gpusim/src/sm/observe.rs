@@ -103,7 +103,10 @@ impl Sm {
         if let (Some(order), Some((block, first))) = (&mut shared.order, who) {
             for lane in bits(access.lanes).filter(|&lane| access.addresses[lane] & !(LINE - 1) == part.line) {
                 let who = Who { thread: first as u32 + lane as u32, block };
-                dirty.stores.push(order.store(who, access.addresses[lane], access.bytes));
+                let at = (access.addresses[lane] - part.line) as usize;
+                let bytes = dirty.data.as_deref().and_then(|line| line.get(at..at + access.bytes as usize));
+                // What is stored across lines is refused before.
+                dirty.stores.push(order.store(who, access.addresses[lane], bytes.unwrap_or_default()));
             }
         }
         dirty

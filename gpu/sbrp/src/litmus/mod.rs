@@ -164,7 +164,7 @@ pub struct Test {
     pub observables: Vec<Observable>,
     /// Names of what is observed.
     pub observed: Vec<String>,
-    /// Exactly the states that may be observed, model by model.
+    /// Exactly the states that may be observed, of each model that the test speaks of.
     pub allowed: Vec<(Model, Vec<Named>)>,
     /// Patterns of states that SBRP forbids, with the reason.
     pub forbidden: Vec<Named>,

@@ -47,7 +47,6 @@ pub fn parse(file: &str) -> Result<Test, ParseError> {
     for line in find(&sections, "forbidden").map(|s| s.body.as_slice()).unwrap_or_default() {
         forbidden.push(expected::forbidden(&observed, *line)?);
     }
-    required(&sections, "allowed", file)?;
     let allowed = allowed(&sections, &observed, &forbidden)?;
     let text = |key| Ok::<_, ParseError>(required(&sections, key, file)?.value.text.to_string());
     Ok(Test {

@@ -66,13 +66,29 @@ impl Kvs {
             let committed = image[table + log + thread] == BATCH;
             ensure!(committed || !done, "thread {thread} has not committed");
             ensure!(committed || count == 0, "thread {thread} has not committed, and {count} of its pairs are there");
-            // A set that is full of this batch's pairs takes no more of them, which is rare.
-            ensure!(!committed || count > 0, "thread {thread} has committed, and none of its pairs is there");
+            ensure!(
+                !committed || self.logged_pairs_are_there(image, thread),
+                "thread {thread} has committed, and a pair of it is missing"
+            );
         }
+        // A set that is full of this batch's pairs takes no more of them, which is rare.
         let missing = self.pairs() - found.iter().sum::<u32>() as usize;
         ensure!(!done || missing * 50 <= self.pairs(), "{missing} pairs are not there");
         ensure!(image.len() >= table + log + commits, "the image is too short");
         Ok(())
+    }
+}
+
+impl Kvs {
+    /// Whether a thread's pairs are where its log says that they were put.
+    fn logged_pairs_are_there(&self, image: &[u32], thread: usize) -> bool {
+        let log = self.parts()[0];
+        let entry = |i: usize| &image[log + (i * self.threads + thread) * 4..][..4];
+        (0..self.each).all(|i| {
+            let &[slot, key, value, found] = entry(i) else { return false };
+            let (put, at) = (Self::pair(i * self.threads + thread), 2 * slot as usize);
+            found != seal(BATCH, [slot, key, value]) || image[at..at + 2] == [put.0, put.1]
+        })
     }
 }
 

@@ -91,13 +91,17 @@ impl Sm {
     }
 
     /// The part of a fence that orders persists; false while the warp waits. A fence for volatile memory orders persists,
-    /// too, so that their order is in that of volatile memory (5.2); under epochs only one of system scope does (GPM).
+    /// too, so that their order is in that of volatile memory (5.2): with a store or load beside it, it is a release or
+    /// an acquire. Under epochs only one of system scope orders (GPM).
     fn persist_fence(&mut self, slot: usize, scope: Scope, light: bool, now: u64, shared: &mut Shared<'_>) -> bool {
         match (shared.config.model, scope) {
-            (_, Scope::Block) => true,
+            (Model::Epoch, Scope::Block) => true,
             (Model::Epoch, Scope::Device) if !light => true,
             (Model::Epoch, _) => self.end_epoch(slot, now, shared),
-            (Model::Sbrp, Scope::Device) => self.order(slot, Kind::Fence, shared),
+            (Model::Sbrp, Scope::Block) => self.order(slot, Kind::Acquire, shared),
+            (Model::Sbrp, Scope::Device) if light => self.order(slot, Kind::Fence, shared),
+            // What is stored after it may tell other SMs.
+            (Model::Sbrp, Scope::Device) => self.order_device(slot, Rule::DeviceRelease, now, shared),
             (Model::Sbrp, Scope::System) if shared.config.lazy_durability => self.lazy_durability(slot, shared),
             (Model::Sbrp, Scope::System) => {
                 let done = self.order_device(slot, Rule::Durability, now, shared);

@@ -3,8 +3,11 @@
 use std::collections::VecDeque;
 
 use crate::acknowledgements::Acknowledgements;
-pub(crate) use crate::entry::{Dirty, Entry, Head, Kind, Leaving};
+pub(crate) use crate::entry::{Demand, Dirty, Entry, Head, Kind, Leaving};
 use crate::{Config, Policy, Rule};
+
+/// What the counter of eight bits holds.
+const MOST_UNDER_WAY: u32 = 255;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
@@ -177,20 +180,28 @@ impl Buffer {
         warps & (self.fsm | self.after_all) != 0
     }
 
-    /// Whether the policy lets one more persist leave; `wanted` where something waits for it.
-    fn may_leave(&self, config: &Config, wanted: bool) -> bool {
+    /// Whether the policy lets one more persist leave.
+    fn may_leave(&self, config: &Config, demand: Demand) -> bool {
         match config.policy {
             Policy::Eager => true,
-            Policy::Lazy => wanted || self.odm | self.edm != 0,
-            Policy::Window | Policy::Adaptive => self.acks.outstanding() < self.acks.window,
+            Policy::Lazy => demand.any || self.odm | self.edm != 0,
+            Policy::Window | Policy::Adaptive => {
+                let under_way = self.acks.outstanding();
+                under_way < self.acks.window || (under_way < MOST_UNDER_WAY && self.drains(config, demand))
+            }
         }
     }
 
+    /// Whether entries leave beyond the window. While warps wait for acknowledgements room comes without that.
+    fn drains(&self, config: &Config, demand: Demand) -> bool {
+        config.drains_when_full && (demand.eviction || demand.room && self.fsm | self.after_all == 0)
+    }
+
     /// Takes the head, if it may leave now.
-    pub fn head(&mut self, config: &Config, wanted: bool) -> Head {
+    pub fn head(&mut self, config: &Config, demand: Demand) -> Head {
         self.trim();
         if !config.has(Rule::Fifo)
-            && self.may_leave(config, wanted)
+            && self.may_leave(config, demand)
             && let Some(newest) = self.entries.iter().rposition(|entry| entry.kind == Kind::Persist)
         {
             return self.take(self.first + newest as u64).map_or(Head::Waits, Head::Persist);
@@ -198,7 +209,7 @@ impl Buffer {
         let Some(&Entry { kind, warps, .. }) = self.entries.front() else { return Head::Waits };
         if kind == Kind::Persist {
             let held = config.has(Rule::Flush) && self.held(warps);
-            if held || !self.may_leave(config, wanted) {
+            if held || !self.may_leave(config, demand) {
                 return Head::Waits;
             }
             return self.take(self.first).map_or(Head::Waits, Head::Persist);

@@ -148,6 +148,9 @@ settings! {
     policy: Policy,
     /// Persists under way of an SM, where the policy is a window.
     window: u32,
+    /// Whether a full buffer, and an eviction that an order forbids, let entries leave beyond the window (section 7.3, on
+    /// the buffer's size; the artifact's code).
+    drains_when_full: bool,
     /// Orders of block scope are executed as of device scope (Fig. 7).
     scopes_off: bool,
     /// Flush counters of an SM, each of a group of warps: 1 in the paper, at most 8.

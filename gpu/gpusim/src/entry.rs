@@ -66,3 +66,14 @@ pub(crate) enum Head {
     Ordered,
     Persist(Leaving),
 }
+
+/// Who waits for the buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Demand {
+    /// Somebody waits for something to leave.
+    pub any: bool,
+    /// For room in the buffer.
+    pub room: bool,
+    /// For a line to be evicted.
+    pub eviction: bool,
+}

@@ -70,6 +70,7 @@ fn base() -> Config {
         buffer_entries: 256,
         policy: Policy::Window,
         window: 6,
+        drains_when_full: true,
         scopes_off: false,
         counters: 1,
         versions: false,

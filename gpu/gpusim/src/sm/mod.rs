@@ -84,6 +84,8 @@ pub(crate) struct Sm {
     first: usize,
     /// Warps that try again when an acknowledgement comes or an entry leaves.
     retry: u32,
+    /// Those among them that wait for an eviction.
+    evicting: u32,
     /// Warps whose dFence is not done, where they may go on (`lazy_durability`).
     undurable: u32,
     /// No block comes any more: all is flushed.
@@ -106,6 +108,7 @@ impl Sm {
             last: vec![0; config.schedulers as usize],
             first: 0,
             retry: 0,
+            evicting: 0,
             undurable: 0,
             draining: false,
             parts: Vec::with_capacity(32),
@@ -207,6 +210,7 @@ impl Sm {
                 warp.needs = 0;
                 warp.ready_at = now;
                 self.retry &= !(1 << slot);
+                self.evicting &= !(1 << slot);
             }
         }
         for slot in bits(self.buffer.edm) {

@@ -1,10 +1,10 @@
 //! What leaves the persist buffer, and evictions from L1.
 
 use super::{NEVER, Shared, Sm, bits};
-use crate::Model;
-use crate::buffer::{Head, Leaving};
+use crate::buffer::{Demand, Head, Leaving};
 use crate::coalesce::sectors;
 use crate::journal::Persisted;
+use crate::{Config, Model};
 
 impl Sm {
     /// Lets leave what may leave (6.1, 6.2).
@@ -17,9 +17,8 @@ impl Sm {
         }
         let mut left = false;
         loop {
-            let waits = self.warps.iter().any(|warp| warp.waits_for.is_some());
-            let wanted = self.draining || self.retry != 0 || waits;
-            match self.buffer.head(shared.config, wanted) {
+            let demand = self.demand(shared.config);
+            match self.buffer.head(shared.config, demand) {
                 Head::Waits => break,
                 Head::Ordered => {}
                 Head::Persist(leaving) => self.send(leaving, now, shared),
@@ -28,6 +27,17 @@ impl Sm {
         }
         if left || self.buffer.edm != 0 {
             self.progress(now + 1, shared.config);
+        }
+    }
+
+    /// What warps wait for.
+    fn demand(&self, config: &Config) -> Demand {
+        let waits = self.warps.iter().any(|warp| warp.waits_for.is_some());
+        let room = self.buffer.room(config);
+        Demand {
+            any: self.draining || self.retry != 0 || waits,
+            room: bits(self.retry).any(|slot| self.warps[slot].needs > room),
+            eviction: self.evicting != 0,
         }
     }
 
@@ -68,6 +78,7 @@ impl Sm {
         let Some(number) = self.l1.victim().and_then(|victim| victim.entry) else { return true };
         if shared.config.model == Model::Sbrp && !self.buffer.may_evict(shared.config, number) {
             shared.statistics.waits_for_eviction += 1;
+            self.evicting |= 1 << slot;
             self.retry_later(slot);
             return false;
         }

@@ -141,10 +141,18 @@ impl Order {
         ReleaseMark { release: Release { scope, block: who.block, clock }, kept }
     }
 
-    /// The release's own store has been made.
+    /// The release's own store has been made; where it is to persistent memory, it is handed on, too.
     pub fn released(&mut self, who: Who, address: u64, mark: ReleaseMark) {
-        self.thread(who).before = mark.kept;
-        self.releases.insert(address, mark.release);
+        let ReleaseMark { mut release, kept } = mark;
+        let thread = self.thread(who);
+        thread.before = kept;
+        let count = thread.stores.len() as u32;
+        if count > release.clock.get(&who.thread).copied().unwrap_or(0) {
+            let mut clock = (*release.clock).clone();
+            clock.insert(who.thread, count);
+            release.clock = Arc::new(clock);
+        }
+        self.releases.insert(address, release);
     }
 
     pub fn acquire(&mut self, who: Who, address: u64, scope: Scope) {

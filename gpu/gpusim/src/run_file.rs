@@ -32,18 +32,18 @@ pub struct RunFileError {
 struct Text {
     program: toml::Spanned<String>,
     #[serde(default)]
-    size: Option<String>,
+    size: Option<toml::Spanned<String>>,
     base: toml::Spanned<String>,
     #[serde(default)]
     config: Changes,
 }
 
 impl RunFile {
-    /// Reads the text of a file. `programs` are the programs there are.
+    /// Reads the text of a file. `programs` and `sizes` are those that there are; the size is `small` where none is given.
     ///
     /// # Errors
-    /// Text that is no TOML, an unknown key, program or configuration, or a setting out of bounds.
-    pub fn parse(file: &str, text: &str, programs: &[&str]) -> Result<RunFile, RunFileError> {
+    /// Text that is no TOML, an unknown key, program, size or configuration, or a setting out of bounds.
+    pub fn parse(file: &str, text: &str, programs: &[&str], sizes: &[&str]) -> Result<RunFile, RunFileError> {
         let error = |at: usize, reason: String| {
             let line = text.get(..at).unwrap_or(text).matches('\n').count() + 1;
             RunFileError { file: file.to_string(), line, reason }
@@ -54,13 +54,17 @@ impl RunFile {
             let reason = format!("no program {}: there are {}", read.program.get_ref(), programs.join(", "));
             return Err(error(read.program.span().start, reason));
         }
+        if let Some(size) = read.size.as_ref().filter(|size| !sizes.contains(&size.get_ref().as_str())) {
+            let reason = format!("no size {}: there are {}", size.get_ref(), sizes.join(", "));
+            return Err(error(size.span().start, reason));
+        }
         let Some(base) = Config::named(read.base.get_ref()) else {
             let reason = format!("no configuration {}: there are {}", read.base.get_ref(), names().join(", "));
             return Err(error(read.base.span().start, reason));
         };
         let config = base.with(&read.config);
         config.check().map_err(|found| error(place_of(text, found.setting), found.to_string()))?;
-        let size = read.size.unwrap_or_else(|| "small".to_string());
+        let size = read.size.map_or_else(|| "small".to_string(), toml::Spanned::into_inner);
         Ok(RunFile { program: read.program.into_inner(), size, config })
     }
 }

@@ -5,7 +5,7 @@ use nearpm_gpusim::{Config, RunFile};
 const PROGRAMS: [&str; 2] = ["red", "scan"];
 
 fn parse(text: &str) -> Result<RunFile, String> {
-    RunFile::parse("run.toml", text, &PROGRAMS).map_err(|error| error.to_string())
+    RunFile::parse("run.toml", text, &PROGRAMS, &["small"]).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -24,6 +24,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("base = \"artifact-sbrp-near\"\nprogram = \"blue\"\n", 2, "no program blue"),
         ("program = \"red\"\nbase = \"artifact-sbrp-near\"\n[config]\npm_read_bytes = nan\n", 4, "pm_read_bytes"),
         ("program = \"red\"\nbase = \"artifact-sbrp-near\"\n[config]\nmodel = \"strict\"\n", 4, "strict"),
+        ("program = \"red\"\nbase = \"artifact-sbrp-near\"\nsize = \"huge\"\n", 3, "no size huge: there are small"),
         ("program = \"red\"\nbase =\n", 2, ""),
     ] {
         let error = parse(text).unwrap_err();

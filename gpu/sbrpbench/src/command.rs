@@ -114,7 +114,8 @@ pub fn command(command: &GpusimCommand) -> Result<bool> {
 
 fn run(file: &PathBuf) -> Result<()> {
     let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let RunFile { program: name, size, config } = RunFile::parse(&file.display().to_string(), &text, &NAMES)?;
+    let RunFile { program: name, size, config } =
+        RunFile::parse(&file.display().to_string(), &text, &NAMES, &Size::NAMES)?;
     let program = program(&name, Size::parse(&size)?)?;
     let mut device = Simulated::new(&config, Lowering::Hardware, program.image())?;
     let start = processor_time();

@@ -3,7 +3,7 @@
 use nearpm_ptx::{Access, Fault, Next, Scope, Unit, WarpAccess, Where};
 
 use super::{Issue, Shared, Sm};
-use crate::buffer::{Dirty, Kind};
+use crate::buffer::{Dirty, Kind, Leaving};
 use crate::coalesce::{Part, bank_turns, parts, whole_sectors};
 use crate::{Model, Rule};
 
@@ -156,7 +156,7 @@ impl Sm {
         }
         match meaning {
             Meaning::Release(_) if epoch && !self.end_epoch(slot, now, shared) => return Ok(Issue::Stalled),
-            Meaning::Release(Scope::Device) if !epoch && !self.order_device(slot, Rule::DeviceRelease, now, shared) => {
+            Meaning::Release(Scope::Device) if !epoch && !self.release_device(slot, list, now, shared) => {
                 return Ok(Issue::Stalled);
             }
             _ => {}
@@ -183,7 +183,13 @@ impl Sm {
         let who = block.map(|block| (shared.stepped.block_number(block), shared.stepped.first_thread(block, number)));
         for part in list.iter().filter(|part| part.persistent) {
             let dirty = self.stored(who, access, part, shared);
-            if through { self.persist_through(slot, dirty, now, shared) } else { self.persist(slot, dirty, shared) }
+            if !through {
+                self.persist(slot, dirty, shared)
+            } else if epoch {
+                self.send(Leaving { entry: 0, warps: 1 << slot, dirty }, now, shared)
+            } else {
+                self.seen(slot, dirty, now, shared)
+            }
         }
         self.order_released(who, access, mark, shared);
         Ok(Issue::Done)
@@ -248,18 +254,6 @@ impl Sm {
             }
             None => line.entry = Some(self.buffer.persist(slot, dirty)),
         }
-    }
-
-    /// Sends what was stored past the buffer: other SMs are to see it.
-    fn persist_through(&mut self, slot: usize, dirty: Dirty, now: u64, shared: &mut Shared<'_>) {
-        if let Some(entry) = self.l1.peek(dirty.line).and_then(|line| line.entry)
-            && let Some(there) = self.buffer.dirty_mut(entry, slot)
-        {
-            // What the buffer has of these bytes is older, and must not come later.
-            there.bytes &= !dirty.bytes;
-        }
-        let leaving = crate::buffer::Leaving { entry: 0, warps: 1 << slot, dirty };
-        self.send(leaving, now, shared);
     }
 
     fn atomic(

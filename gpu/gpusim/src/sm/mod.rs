@@ -55,6 +55,8 @@ struct Warp {
     /// When its volatile stores are acknowledged.
     stores_until: u64,
     ordering: Ordering,
+    /// Whether the store of its release has been sent to persistent memory, and is to be seen when that is acknowledged.
+    flag_sent: bool,
     /// Entries of the buffer that it needs, where it waits for them.
     needs: u32,
     /// The buffer's entry that has to be durable first.

@@ -1,10 +1,10 @@
 //! What leaves the persist buffer, and evictions from L1.
 
 use super::{NEVER, Shared, Sm, bits};
-use crate::buffer::{Demand, Head, Leaving};
-use crate::coalesce::sectors;
+use crate::buffer::{Demand, Dirty, Head, Leaving};
+use crate::coalesce::{Part, sectors};
 use crate::journal::Persisted;
-use crate::{Config, Model};
+use crate::{Config, Model, Rule};
 
 impl Sm {
     /// Lets leave what may leave (6.1, 6.2).
@@ -93,5 +93,41 @@ impl Sm {
         shared.statistics.waits_for_line += 1;
         self.warps[slot].waits_for = Some(entry);
         self.warps[slot].ready_at = NEVER;
+    }
+
+    /// A release of device scope: what its warp has persisted is durable, then its own store, if that is to persistent
+    /// memory; other SMs see it after that. Whether it can be made now.
+    pub(super) fn release_device(&mut self, slot: usize, list: &[Part], now: u64, shared: &mut Shared<'_>) -> bool {
+        if std::mem::take(&mut self.warps[slot].flag_sent) {
+            return true;
+        }
+        if !self.order_device(slot, Rule::DeviceRelease, now, shared) {
+            return false;
+        }
+        let mut until = now;
+        for part in list.iter().filter(|part| part.persistent) {
+            let (_, ack) = shared.l2.persist(now, self.id, part.line, part.sectors());
+            self.buffer.acks.sent(shared.config, 1 << slot, now, ack);
+            shared.statistics.persists += 1;
+            until = until.max(ack);
+        }
+        if until > now {
+            self.warps[slot].flag_sent = true;
+            self.warps[slot].ready_at = until;
+        }
+        until == now
+    }
+
+    /// Other SMs see what was stored past the buffer, which is durable.
+    pub(super) fn seen(&mut self, slot: usize, dirty: Dirty, now: u64, shared: &mut Shared<'_>) {
+        if let Some(entry) = self.l1.peek(dirty.line).and_then(|line| line.entry)
+            && let Some(there) = self.buffer.dirty_mut(entry, slot)
+        {
+            // What the buffer has of these bytes is older, and must not come later.
+            there.bytes &= !dirty.bytes;
+        }
+        if let (Some(journal), Some(data)) = (&mut shared.journal, dirty.data) {
+            journal.push(Persisted { at: now, line: dirty.line, bytes: dirty.bytes, data, stores: dirty.stores });
+        }
     }
 }

@@ -51,7 +51,8 @@ pub fn run(test: &Test, config: &Config, seed: u64) -> Run {
         order.apply(&set, pm.address, &mut image);
         values(&image)
     };
-    let allowed = (0..order.stores()).flat_map(|s| [of_set(order.least_with(s)), of_set(order.most_without(s))]).collect();
+    let allowed =
+        (0..order.stores()).flat_map(|s| [of_set(order.least_with(s)), of_set(order.most_without(s))]).collect();
     Run { images, allowed }
 }
 

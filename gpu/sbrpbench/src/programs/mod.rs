@@ -24,6 +24,9 @@ pub enum Size {
 }
 
 impl Size {
+    /// All names.
+    pub const NAMES: [&str; 3] = ["tiny", "small", "paper"];
+
     /// Of its name.
     ///
     /// # Errors
@@ -33,7 +36,7 @@ impl Size {
             "tiny" => Ok(Size::Tiny),
             "small" => Ok(Size::Small),
             "paper" => Ok(Size::Paper),
-            _ => bail!("no size {name}: there are tiny, small, paper"),
+            _ => bail!("no size {name}: there are {}", Self::NAMES.join(", ")),
         }
     }
 

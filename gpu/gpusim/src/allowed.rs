@@ -38,7 +38,7 @@ impl Allowed {
             if let Some(same) = stored.same {
                 set[same as usize] = true;
             }
-            for (&thread, &count) in stored.before.iter() {
+            for (&thread, &count) in stored.before.iter().chain(stored.waited.iter()) {
                 let known = first.entry(thread).or_default();
                 *known = count.max(*known);
             }
@@ -54,7 +54,11 @@ impl Allowed {
             let lacks = number == store
                 || stored.launches_before as usize > store
                 || stored.same.is_some_and(|same| !set[same as usize])
-                || lacking.iter().any(|(thread, at)| stored.before.get(thread).is_some_and(|count| count > at));
+                || lacking.iter().any(|(thread, at)| {
+                    [&stored.before, &stored.waited]
+                        .iter()
+                        .any(|clock| clock.get(thread).is_some_and(|count| count > at))
+                });
             if lacks {
                 set[number] = false;
                 lacking.entry(stored.thread).or_insert(stored.position);

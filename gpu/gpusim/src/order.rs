@@ -34,6 +34,8 @@ pub(crate) struct Store {
     pub before: Clock,
     /// The last store to the same bytes before it.
     pub same: Option<StoreId>,
+    /// What was durable when it was executed, as dFences had waited for it.
+    pub waited: Clock,
     /// Stores of launches that had ended, which are all before it.
     pub launches_before: StoreId,
     durable: bool,
@@ -73,6 +75,7 @@ pub(crate) struct Order {
     threads: HashMap<u32, Thread>,
     pub stores: Vec<Store>,
     launches_before: StoreId,
+    waited: Clock,
     /// The first stores that are durable, without a gap.
     durable: usize,
     releases: HashMap<u64, Release>,
@@ -102,6 +105,7 @@ impl Order {
         self.launches_before = self.stores.len() as StoreId;
         self.threads.values_mut().for_each(|thread| thread.before = Clock::default());
         self.releases.clear();
+        self.waited = Clock::default();
     }
 
     pub fn store(&mut self, who: Who, address: u64, data: &[u8]) -> StoreId {
@@ -116,8 +120,18 @@ impl Order {
         let position = thread.stores.len() as u32;
         thread.stores.push(id);
         let before = thread.before.clone();
-        let (data, thread) = (data.into(), who.thread);
-        self.stores.push(Store { address, data, thread, position, before, same, launches_before, durable: false });
+        let (data, thread, waited) = (data.into(), who.thread, self.waited.clone());
+        self.stores.push(Store {
+            address,
+            data,
+            thread,
+            position,
+            before,
+            same,
+            waited,
+            launches_before,
+            durable: false,
+        });
         id
     }
 
@@ -131,6 +145,17 @@ impl Order {
     pub fn fence(&mut self, who: Who) {
         let clock = self.all(who);
         self.thread(who).before = clock;
+    }
+
+    /// A dFence has waited until all is durable that comes before what its thread stores next.
+    pub fn waited(&mut self, who: Who) {
+        let durable = self.all(who);
+        let mut waited = (*self.waited).clone();
+        for (&thread, &count) in durable.iter() {
+            let known = waited.entry(thread).or_default();
+            *known = count.max(*known);
+        }
+        self.waited = Arc::new(waited);
     }
 
     /// A release, before its own store.

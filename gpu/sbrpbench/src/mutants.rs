@@ -22,7 +22,11 @@ pub enum Seen {
 
 /// Hardware on which mutants are looked for: small, so that buffers fill, with slow and with fast persists.
 pub fn hardware() -> Vec<(&'static str, Config)> {
-    let named = |name| Config::named(name).map(narrow);
+    // With versions, which the named configuration leaves out, so that they are looked at, too.
+    let named = |name: &str| {
+        let versions = name == "artifact-improved-near";
+        Config::named(name).map(|config| Config { versions, ..narrow(config) })
+    };
     let mut list = Vec::new();
     for name in ["artifact-sbrp-far", "artifact-sbrp-near", "artifact-improved-near"] {
         if let Some(config) = named(name) {

@@ -82,7 +82,7 @@ impl Sm {
             self.l1.invalidate(false);
         }
         if scope > Scope::Block {
-            self.order_fence(slot, shared);
+            self.order_fence(slot, scope == Scope::System, shared);
         }
         self.execute(slot, now, done, shared)?;
         let warp = &mut self.warps[slot];

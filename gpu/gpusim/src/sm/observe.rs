@@ -17,15 +17,18 @@ impl Sm {
         bits(lanes).map(move |lane| (lane, Who { thread: first as u32 + lane as u32, block }))
     }
 
-    /// Fences that order persists, by the lanes that are about to execute one.
-    pub(super) fn order_fence(&self, slot: usize, shared: &mut Shared<'_>) {
+    /// Fences that order persists, by the lanes that are about to execute one; `waits` if their persists are durable now.
+    pub(super) fn order_fence(&self, slot: usize, waits: bool, shared: &mut Shared<'_>) {
         if shared.order.is_none() {
             return;
         }
         let lanes = self.warps[slot].next.map_or(0, |next| next.lanes);
         let lanes: Vec<_> = self.lanes(slot, lanes, shared).collect();
         if let Some(order) = &mut shared.order {
-            lanes.into_iter().for_each(|(_, who)| order.fence(who));
+            lanes.iter().for_each(|(_, who)| order.fence(*who));
+            if waits && !shared.config.lazy_durability {
+                lanes.iter().for_each(|(_, who)| order.waited(*who));
+            }
         }
     }
 

@@ -640,30 +640,35 @@ mod scenarios {
 
 const FAULTS: &[UnitFault] = &[
     UnitFault {
+        module: "",
         what: "a burst is taken for a write of one beat",
         edits: &[Edit::Each("is_burst", "1'b0", 2)],
         scenario: scenarios::a_burst_is_refused_and_the_port_stays_in_step,
         seen: "a command is due",
     },
     UnitFault {
+        module: "",
         what: "a burst of loads is answered with one beat",
         edits: &[Edit::Last("s$rlast", "1'b1")],
         scenario: scenarios::a_burst_is_refused_and_the_port_stays_in_step,
         seen: "beats are left",
     },
     UnitFault {
+        module: "",
         what: "a refused burst is answered OKAY",
         edits: &[Edit::Last("s$bresp", "2'd0")],
         scenario: scenarios::a_burst_is_refused_and_the_port_stays_in_step,
         seen: "left: ",
     },
     UnitFault {
+        module: "",
         what: "the host waits for a command without its data",
         edits: &[Edit::Last("busy", "busy | has_address$q")],
         scenario: scenarios::nobody_waits_for_what_only_the_master_of_a_write_can_give,
         seen: "the host's accesses wait",
     },
     UnitFault {
+        module: "",
         what: "the host's accesses pass a command that is checked",
         edits: &[Edit::Last("busy", "(may_take & s$wvalid)")],
         scenario: scenarios::random_splits_become_exactly_the_sealed_commands,

@@ -5,6 +5,8 @@ use nearpm_hdl::bundles::{MapEntry, Work};
 use nearpm_hdl::dut::{Dut, PortValue, Value, on_both_back_ends};
 use nearpm_hdl::units::decoder::Decoder;
 use nearpm_hdl::units::request_slots::Ticket;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::command::{Command, FLAG_COMPLETE};
 use nearpm_interface::firmware::{Descriptor, Operand, Use, descriptor};
 use nearpm_interface::geometry::{LINE_U64, MAX_COMMAND_BYTES, MAX_DEVICES, POOLS_BASE};
@@ -339,119 +341,221 @@ fn check_item(dut: &mut dyn Dut, c: &Command, page: u64, resume: u64, item: &Ite
     }
 }
 
+fn commands_close_to_every_border(dut: &mut dyn Dut) {
+    let rounds = if dut.back_end() == "verilator" { 60_000 } else { 3_000 };
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    dut.reset();
+    dut.set("device_number", u64::from(DEVICE));
+    dut.set("pm_lines", PM_BYTES / LINE_U64);
+    dut.set("refused_ready", true);
+    let mut around = Surroundings::empty();
+    let (mut seen, mut numbered) = (BTreeSet::new(), 0);
+    for round in 0..rounds {
+        if round % 50 == 0 {
+            let full = rng.random_ratio(1, 4);
+            around.descriptors.iter_mut().for_each(|d| *d = any_descriptor(&mut rng));
+            for (i, m) in around.maps.iter_mut().enumerate() {
+                *m = (full || rng.random()).then(|| any_map(&mut rng, i as u64));
+            }
+            let free = around.maps.iter().position(Option::is_none);
+            dut.set("any_free", free.is_some());
+            dut.set("free_index", free.unwrap_or(0) as u64);
+        }
+        let c = any_command(&mut rng, &around);
+        let (page, resume) = (rng.random_range(0..4u64) & rng.random_range(0..4), rng.random_ratio(1, 5));
+        let resume = resume.then(|| rng.random_range(0..4u64));
+        let kind = rng.random_range(0..3u8);
+        let origin = Origin { resume, released: resume.is_some() && kind == 1, parks: resume.is_some() && kind == 2 };
+        (around.speaks, around.busy, around.full) =
+            (rng.random(), rng.random_range(0..=0xffff), rng.random_ratio(1, 6));
+        let cycles = decide(dut, &mut around, &c, page, origin);
+        assert!(cycles <= BOUND, "{cycles} cycles");
+        match expected(&c, page, origin, &around) {
+            Ok(item) => {
+                numbered += 1;
+                assert!(dut.get_bool("item_valid"), "{:#x}: {c:?}", dut.get_u64("refused_status"));
+                for _ in 0..rng.random_range(0..3) {
+                    around.cycle(dut);
+                }
+                check_item(dut, &c, page, resume.unwrap_or(0), &item, &around);
+                assert_eq!(Ticket::from_value(dut.get("item_ticket")).released, origin.released);
+                assert_eq!(dut.get_bool("item_again"), resume.is_some());
+                assert!(resume.is_none() || dut.get_u64("item_accepted") == c.sequence);
+                assert!(!dut.get_bool("cmd_done") && !dut.get_bool("inject_ready"));
+                dut.set("item_ready", true);
+            }
+            Err(status) => {
+                seen.insert(status.code());
+                assert!(dut.get_bool("refused_valid"), "{status:?} is wanted for {c:?}");
+                let maps = &around.maps;
+                assert_eq!(dut.get_u64("refused_status"), u64::from(status.code()), "{status:?} {c:?} {maps:?}");
+                assert_eq!(dut.get_u64("refused_tag"), u64::from(c.tag));
+                assert_eq!(dut.get_u64("refused_page"), page);
+            }
+        }
+        assert_eq!(dut.get_bool("cmd_done"), resume.is_none());
+        assert_eq!(dut.get_bool("inject_ready"), resume.is_some());
+        around.cycle(dut);
+        dut.set("item_ready", false);
+        dut.set("inject_valid", false);
+        assert!(!dut.get_bool("item_valid") && !dut.get_bool("refused_valid") && dut.get_bool("idle"));
+    }
+    // What is discarded was accepted before.
+    let refusals = Status::ALL.iter().map(|s| s.0).filter(|s| !s.had_side_effects() && *s != Status::Discarded);
+    let all: BTreeSet<_> = refusals.map(Status::code).collect();
+    assert_eq!(seen, all, "every refusal was met");
+    assert!(numbered > rounds / 20, "only {numbered} commands of {rounds} were well formed");
+}
+
 #[test]
 fn every_command_is_judged_as_the_page_says() {
-    on_both_back_ends::<Decoder>(|dut| {
-        let rounds = if dut.back_end() == "verilator" { 60_000 } else { 3_000 };
-        let mut rng = ChaCha8Rng::seed_from_u64(11);
-        dut.reset();
-        dut.set("device_number", u64::from(DEVICE));
-        dut.set("pm_lines", PM_BYTES / LINE_U64);
-        dut.set("refused_ready", true);
-        let mut around = Surroundings::empty();
-        let (mut seen, mut numbered) = (BTreeSet::new(), 0);
-        for round in 0..rounds {
-            if round % 50 == 0 {
-                let full = rng.random_ratio(1, 4);
-                around.descriptors.iter_mut().for_each(|d| *d = any_descriptor(&mut rng));
-                for (i, m) in around.maps.iter_mut().enumerate() {
-                    *m = (full || rng.random()).then(|| any_map(&mut rng, i as u64));
-                }
-                let free = around.maps.iter().position(Option::is_none);
-                dut.set("any_free", free.is_some());
-                dut.set("free_index", free.unwrap_or(0) as u64);
-            }
-            let c = any_command(&mut rng, &around);
-            let (page, resume) = (rng.random_range(0..4u64) & rng.random_range(0..4), rng.random_ratio(1, 5));
-            let resume = resume.then(|| rng.random_range(0..4u64));
-            let kind = rng.random_range(0..3u8);
-            let origin =
-                Origin { resume, released: resume.is_some() && kind == 1, parks: resume.is_some() && kind == 2 };
-            (around.speaks, around.busy, around.full) =
-                (rng.random(), rng.random_range(0..=0xffff), rng.random_ratio(1, 6));
-            let cycles = decide(dut, &mut around, &c, page, origin);
-            assert!(cycles <= BOUND, "{cycles} cycles");
-            match expected(&c, page, origin, &around) {
-                Ok(item) => {
-                    numbered += 1;
-                    assert!(dut.get_bool("item_valid"), "{:#x}: {c:?}", dut.get_u64("refused_status"));
-                    for _ in 0..rng.random_range(0..3) {
-                        around.cycle(dut);
-                    }
-                    check_item(dut, &c, page, resume.unwrap_or(0), &item, &around);
-                    assert_eq!(Ticket::from_value(dut.get("item_ticket")).released, origin.released);
-                    assert_eq!(dut.get_bool("item_again"), resume.is_some());
-                    assert!(resume.is_none() || dut.get_u64("item_accepted") == c.sequence);
-                    assert!(!dut.get_bool("cmd_done") && !dut.get_bool("inject_ready"));
-                    dut.set("item_ready", true);
-                }
-                Err(status) => {
-                    seen.insert(status.code());
-                    assert!(dut.get_bool("refused_valid"), "{status:?} is wanted for {c:?}");
-                    let maps = &around.maps;
-                    assert_eq!(dut.get_u64("refused_status"), u64::from(status.code()), "{status:?} {c:?} {maps:?}");
-                    assert_eq!(dut.get_u64("refused_tag"), u64::from(c.tag));
-                    assert_eq!(dut.get_u64("refused_page"), page);
-                }
-            }
-            assert_eq!(dut.get_bool("cmd_done"), resume.is_none());
-            assert_eq!(dut.get_bool("inject_ready"), resume.is_some());
-            around.cycle(dut);
-            dut.set("item_ready", false);
-            dut.set("inject_valid", false);
-            assert!(!dut.get_bool("item_valid") && !dut.get_bool("refused_valid") && dut.get_bool("idle"));
-        }
-        // What is discarded was accepted before.
-        let refusals = Status::ALL.iter().map(|s| s.0).filter(|s| !s.had_side_effects() && *s != Status::Discarded);
-        let all: BTreeSet<_> = refusals.map(Status::code).collect();
-        assert_eq!(seen, all, "every refusal was met");
-        assert!(numbered > rounds / 20, "only {numbered} commands of {rounds} were well formed");
-    });
+    on_both_back_ends::<Decoder>(commands_close_to_every_border);
+}
+
+fn a_refusal_waits(dut: &mut dyn Dut) {
+    dut.reset();
+    let mut around = Surroundings::empty();
+    dut.set("cmd_data", Value::from_bytes(&Command::default().encode()));
+    dut.set("cmd_valid", true);
+    around.cycle(dut);
+    for _ in 0..20 {
+        assert!(!dut.get_bool("refused_valid") && !dut.get_bool("cmd_done") && !dut.get_bool("cmd_ready"));
+        around.cycle(dut);
+    }
+    dut.set("refused_ready", true);
+    assert!(dut.get_bool("refused_valid") && dut.get_bool("cmd_done"));
+    assert_eq!(dut.get_u64("refused_status"), u64::from(Status::BadOpcode.code()));
 }
 
 #[test]
 fn a_refusal_waits_until_it_can_be_recorded() {
-    on_both_back_ends::<Decoder>(|dut| {
-        dut.reset();
-        let mut around = Surroundings::empty();
-        dut.set("cmd_data", Value::from_bytes(&Command::default().encode()));
-        dut.set("cmd_valid", true);
-        around.cycle(dut);
+    on_both_back_ends::<Decoder>(a_refusal_waits);
+}
+
+fn failed_logs_hold_all_slots(dut: &mut dyn Dut) {
+    dut.reset();
+    dut.set("refused_ready", true);
+    let mut around = Surroundings::empty();
+    around.maps[5] = Some(Map { flags: IN_USE, pool: 0, thread: 0, ..any_map(&mut ChaCha8Rng::seed_from_u64(1), 5) });
+    around.descriptors[0] = Descriptor::default().with(descriptor::VALID).with(descriptor::ORDERED);
+    around.descriptors[1] = around.descriptors[0].with(descriptor::UNMAPS);
+    for (opcode, refused) in [(0, true), (1, false)] {
+        let c = Command { opcode, ..Command::default() };
+        dut.set("slots_lost", false);
+        decide(dut, &mut around, &c, 0, Origin::default());
         for _ in 0..20 {
-            assert!(!dut.get_bool("refused_valid") && !dut.get_bool("cmd_done") && !dut.get_bool("cmd_ready"));
+            assert!(dut.get_bool("item_valid"), "it waits for a slot");
             around.cycle(dut);
         }
-        dut.set("refused_ready", true);
-        assert!(dut.get_bool("refused_valid") && dut.get_bool("cmd_done"));
-        assert_eq!(dut.get_u64("refused_status"), u64::from(Status::BadOpcode.code()));
-    });
+        dut.set("slots_lost", true);
+        around.cycle(dut);
+        assert_eq!(dut.get_bool("refused_valid"), refused);
+        if refused {
+            assert_eq!(dut.get_u64("refused_status"), u64::from(Status::Latched.code()));
+        }
+        around.cycle(dut);
+    }
 }
 
 #[test]
 fn a_command_that_waits_for_a_slot_is_refused_when_failed_logs_hold_them_all() {
-    on_both_back_ends::<Decoder>(|dut| {
-        dut.reset();
-        dut.set("refused_ready", true);
-        let mut around = Surroundings::empty();
-        around.maps[5] =
-            Some(Map { flags: IN_USE, pool: 0, thread: 0, ..any_map(&mut ChaCha8Rng::seed_from_u64(1), 5) });
-        around.descriptors[0] = Descriptor::default().with(descriptor::VALID).with(descriptor::ORDERED);
-        around.descriptors[1] = around.descriptors[0].with(descriptor::UNMAPS);
-        for (opcode, refused) in [(0, true), (1, false)] {
-            let c = Command { opcode, ..Command::default() };
-            dut.set("slots_lost", false);
-            decide(dut, &mut around, &c, 0, Origin::default());
-            for _ in 0..20 {
-                assert!(dut.get_bool("item_valid"), "it waits for a slot");
-                around.cycle(dut);
-            }
-            dut.set("slots_lost", true);
-            around.cycle(dut);
-            assert_eq!(dut.get_bool("refused_valid"), refused);
-            if refused {
-                assert_eq!(dut.get_u64("refused_status"), u64::from(Status::Latched.code()));
-            }
-            around.cycle(dut);
-        }
-    });
+    on_both_back_ends::<Decoder>(failed_logs_hold_all_slots);
+}
+
+const FAULTS: &[UnitFault] = &[
+    UnitFault {
+        module: "",
+        what: "a destination that ends behind its pool is taken",
+        edits: &[Edit::Text(
+            "beyond_d$d = end_d$q > wide_bytes$o;",
+            "beyond_d$d = ~FAULT & (end_d$q > wide_bytes$o);",
+            1,
+        )],
+        scenario: commands_close_to_every_border,
+        seen: "OutOfRange",
+    },
+    UnitFault {
+        module: "",
+        what: "a log that begins before its ring is taken",
+        edits: &[Edit::Text(
+            "(before_ring_d$q | behind_ring_d$q)",
+            "((before_ring_d$q & ~FAULT) | behind_ring_d$q)",
+            1,
+        )],
+        scenario: commands_close_to_every_border,
+        seen: "OutOfRange",
+    },
+    UnitFault {
+        module: "",
+        what: "source and destination that share their last line are taken",
+        edits: &[Edit::Text(
+            "sd_lap$d = (use_s != no_use) & (use_d != no_use) & (first_s$q <= last_d$q)",
+            "sd_lap$d = (use_s != no_use) & (use_d != no_use) & (FAULT ? first_s$q < last_d$q : first_s$q <= last_d$q)",
+            1,
+        )],
+        scenario: commands_close_to_every_border,
+        seen: "Overlap",
+    },
+    UnitFault {
+        module: "",
+        what: "every page may do what page 0 may",
+        edits: &[Edit::Text("if (desc$q[32'h13] & |page$q)", "if (desc$q[32'h13] & (|page$q) & ~FAULT)", 1)],
+        scenario: commands_close_to_every_border,
+        seen: "NotPrivileged",
+    },
+    UnitFault {
+        module: "",
+        what: "a log of the transaction that has just committed is taken",
+        edits: &[Edit::Text("if (desc$q[32'h18] & old_txid$q", "if (desc$q[32'h18] & old_txid$q & ~FAULT", 1)],
+        scenario: commands_close_to_every_border,
+        seen: "StaleTransaction",
+    },
+    UnitFault {
+        module: "",
+        what: "a command of a latched entry is numbered",
+        edits: &[Edit::Text(
+            "if (map_flags[32'h1] & ~desc$q[32'h16]",
+            "if (map_flags[32'h1] & ~FAULT & ~desc$q[32'h16]",
+            1,
+        )],
+        scenario: commands_close_to_every_border,
+        seen: "Latched",
+    },
+    UnitFault {
+        module: "",
+        what: "what has waited for other devices is refused by the latch",
+        edits: &[Edit::Text(
+            "& ~desc$q[32'h16] & ~exempt$q) begin\n                        status$d = is_latched;\n                        refuse",
+            "& ~desc$q[32'h16] & ~(exempt$q & ~FAULT)) begin\n                        status$d = is_latched;\n                        refuse",
+            1,
+        )],
+        scenario: commands_close_to_every_border,
+        seen: "Command",
+    },
+    UnitFault {
+        module: "",
+        what: "a command behind one that waits for other devices does not wait",
+        edits: &[Edit::Text("& busy_now[32'h0]", "& busy_now[32'h0] & ~FAULT", 1)],
+        scenario: commands_close_to_every_border,
+        seen: "left: ",
+    },
+    UnitFault {
+        module: "",
+        what: "a refusal does not wait for its record",
+        edits: &[Edit::Last("refused_valid", "step$q == Step$Refuse")],
+        scenario: a_refusal_waits,
+        seen: "refused_valid",
+    },
+    UnitFault {
+        module: "",
+        what: "a command waits for ever for a slot that failed logs hold",
+        edits: &[Edit::Text("if (slots_lost & ~desc", "if (slots_lost & ~FAULT & ~desc", 1)],
+        scenario: failed_logs_hold_all_slots,
+        seen: "left: ",
+    },
+];
+
+#[test]
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<Decoder>("Decoder", FAULTS);
 }

@@ -625,42 +625,49 @@ mod scenarios {
 
 const FAULTS: &[UnitFault] = &[
     UnitFault {
+        module: "",
         what: "an answer to a store is lost where the one before it is not taken",
         edits: &[Edit::Each("may_answer", "1'b1", 1)],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "changed before it was taken",
     },
     UnitFault {
+        module: "",
         what: "a narrow beat goes on to the next line",
         edits: &[Edit::Each("write_next", "write_place$q + 7'd64", 1)],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "left: ",
     },
     UnitFault {
+        module: "",
         what: "a narrow load goes on to the next line",
         edits: &[Edit::Each("burst_next", "burst_place$q + 7'd64", 1)],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "left: ",
     },
     UnitFault {
+        module: "",
         what: "a store burst of any type is served",
         edits: &[Edit::Each("writes_odd", "1'b0", 1)],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "line 0x",
     },
     UnitFault {
+        module: "",
         what: "a load burst of any type is served",
         edits: &[Edit::Each("load_odd", "1'b0", 2)],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "line 0x",
     },
     UnitFault {
+        module: "",
         what: "every beat of a load is the last",
         edits: &[Edit::Last("s$rlast", "1'b1")],
         scenario: scenarios::random_bursts_become_lines_and_get_their_answers,
         seen: "left: true",
     },
     UnitFault {
+        module: "",
         what: "a load waits for a store without its data",
         edits: &[Edit::Each("store_ahead", "has_write$q", 1)],
         scenario: scenarios::a_load_waits_for_no_store_that_only_its_master_can_complete,

@@ -519,18 +519,21 @@ mod scenarios {
 
 const FAULTS: &[UnitFault] = &[
     UnitFault {
+        module: "",
         what: "a store that memory refuses is told nobody",
         edits: &[Edit::Last("lost", "1'b0")],
         scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,
         seen: "a store that memory refused is told",
     },
     UnitFault {
+        module: "",
         what: "the line of a lost store is that of another one",
         edits: &[Edit::Last("lost_line", "lost_line ^ 34'd1")],
         scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,
         seen: "left: ",
     },
     UnitFault {
+        module: "",
         what: "an error of a load is not passed on",
         edits: &[Edit::Last("rsp_error", "1'b0")],
         scenario: scenarios::random_accesses_reach_memory_once_and_are_answered,

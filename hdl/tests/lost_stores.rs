@@ -123,12 +123,14 @@ mod scenarios {
 fn planted_faults_of_the_count_are_seen() {
     const FAULTS: &[UnitFault] = &[
         UnitFault {
+            module: "",
             what: "a store that is lost when the others are forgotten is forgotten, too",
             edits: &[Edit::Each("newer", "forget ? none : older", 1)],
             scenario: scenarios::lost_stores_are_counted_between_their_lowest_and_highest_line,
             seen: "cycle ",
         },
         UnitFault {
+            module: "",
             what: "a reset forgets no lost store",
             edits: &[Edit::Last("known$reset", "1'b0")],
             scenario: scenarios::lost_stores_are_counted_between_their_lowest_and_highest_line,
@@ -142,18 +144,21 @@ fn planted_faults_of_the_count_are_seen() {
 fn planted_faults_of_the_latch_are_seen() {
     const FAULTS: &[UnitFault] = &[
         UnitFault {
+            module: "",
             what: "a pool's last line is not its own",
             edits: &[Edit::Text("offset < place[j][79:40]", "offset + (FAULT ? 40'd64 : 40'd0) < place[j][79:40]", 1)],
             scenario: scenarios::a_lost_store_latches_every_entry_of_its_pool_and_no_other,
             seen: "line 0x",
         },
         UnitFault {
+            module: "",
             what: "an entry that is not in use is latched",
             edits: &[Edit::Text("holds[j] = flags[j][0] &", "holds[j] = (flags[j][0] | FAULT) &", 1)],
             scenario: scenarios::a_lost_store_latches_every_entry_of_its_pool_and_no_other,
             seen: "line 0x",
         },
         UnitFault {
+            module: "",
             what: "the latch goes with the pulse",
             edits: &[Edit::Text("if (struck[i]) flags[i][1]", "if (struck[i] & ~FAULT) flags[i][1]", 1)],
             scenario: scenarios::a_lost_store_latches_every_entry_of_its_pool_and_no_other,

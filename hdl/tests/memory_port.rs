@@ -4,6 +4,8 @@ use nearpm_hdl::bundles::{REQUESTERS, SYSTEM};
 use nearpm_hdl::dut::{Dut, PortId, Value, on_both_back_ends};
 use nearpm_hdl::units::memory_port::{DIRECTION_BEATS, MemoryPort};
 use nearpm_hdl_bench::memory::{Line, Memory};
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::geometry::{LINE, UNITS};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -118,6 +120,10 @@ impl<'a> Bench<'a> {
 
     /// One cycle in which requesters ask with the chances `read` and `write`.
     fn step(&mut self, read: f64, write: f64) {
+        let waits =
+            |r: &Requester| r.reads.values().any(|lines| !lines.is_empty()) || r.answers.values().any(|&n| n > 0);
+        let outstanding = self.requesters.iter().any(waits);
+        assert!(!outstanding || !self.dut.get_bool("quiet"), "quiet with a burst outstanding");
         for index in 0..REQUESTERS {
             let may_ask = index != SYSTEM || self.dut.cycles().is_multiple_of(self.system_every);
             if may_ask && self.requesters[index].asks_read.is_none() && self.rng.random_bool(read) {
@@ -234,51 +240,119 @@ impl<'a> Bench<'a> {
     }
 }
 
+fn lines_reach_who_asked(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 1);
+    for line in 0..40 {
+        bench.memory.bad_reads.insert(home(2) + 0x8_0000 + 13 * line);
+    }
+    let cycles = if bench.dut.back_end() == "rust-hdl" { 400 } else { 20_000 };
+    for (read, write) in [(0.5, 0.5), (0.02, 0.02), (1.0, 1.0), (1.0, 0.05), (0.05, 1.0)] {
+        for _ in 0..cycles {
+            bench.step(read, write);
+        }
+    }
+    bench.drain();
+    assert!(bench.requesters.iter().all(|r| r.read_lines > 0 && r.written_lines > 0));
+}
+
 #[test]
 fn every_line_reaches_who_asked() {
-    on_both_back_ends::<MemoryPort>(|dut| {
-        let mut bench = Bench::new(dut, 1);
-        for line in 0..40 {
-            bench.memory.bad_reads.insert(home(2) + 0x8_0000 + 13 * line);
+    on_both_back_ends::<MemoryPort>(lines_reach_who_asked);
+}
+
+fn directions_take_turns(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 2);
+    bench.memory.calm(20, 8);
+    let cycles = if bench.dut.back_end() == "rust-hdl" { 1500 } else { 20_000 };
+    // The system, which has priority, asks now and then.
+    bench.system_every = 50;
+    for _ in 0..cycles {
+        bench.step(1.0, 1.0);
+    }
+    let (mut runs, mut run) = (Vec::new(), (false, 0));
+    for (write, beats) in &bench.grants {
+        if *write != run.0 {
+            runs.push(run.1);
+            run = (*write, 0);
         }
-        let cycles = if bench.dut.back_end() == "rust-hdl" { 400 } else { 20_000 };
-        for (read, write) in [(0.5, 0.5), (0.02, 0.02), (1.0, 1.0), (1.0, 0.05), (0.05, 1.0)] {
-            for _ in 0..cycles {
-                bench.step(read, write);
-            }
-        }
-        bench.drain();
-        assert!(bench.requesters.iter().all(|r| r.read_lines > 0 && r.written_lines > 0));
-    });
+        run.1 += beats;
+    }
+    runs.push(run.1);
+    let longest = runs.iter().max().copied().unwrap_or(0);
+    let mean = runs.iter().sum::<u64>() as f64 / runs.len() as f64;
+    println!("beats a direction: mean {mean:.1}, at most {longest}; longest wait {} cycles", bench.longest_wait);
+    // The burst that passes the budget, and one more.
+    assert!(longest < DIRECTION_BEATS + 2 * 16);
+    // A turn that is cut short costs the memory a change of direction.
+    assert!(mean > 0.75 * DIRECTION_BEATS as f64, "{mean:.1} beats a direction on average");
+    assert!(bench.longest_wait <= 16 * 2 * REQUESTERS as u64 * 2, "{} cycles", bench.longest_wait);
+    let shares: Vec<_> = (0..UNITS).map(|u| bench.requesters[u].read_lines).collect();
+    let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+    assert!(*most < 2 * *least, "{shares:?}");
 }
 
 #[test]
 fn a_direction_keeps_the_port_for_2_kib_and_nobody_starves() {
-    on_both_back_ends::<MemoryPort>(|dut| {
-        let mut bench = Bench::new(dut, 2);
-        bench.memory.calm(20, 8);
-        let cycles = if bench.dut.back_end() == "rust-hdl" { 1500 } else { 20_000 };
-        // The system, which has priority, asks now and then.
-        bench.system_every = 50;
-        for _ in 0..cycles {
-            bench.step(1.0, 1.0);
-        }
-        let (mut runs, mut run) = (Vec::new(), (false, 0));
-        for (write, beats) in &bench.grants {
-            if *write != run.0 {
-                runs.push(run.1);
-                run = (*write, 0);
-            }
-            run.1 += beats;
-        }
-        let longest = runs.iter().max().copied().unwrap_or(0);
-        let mean = runs.iter().sum::<u64>() as f64 / runs.len() as f64;
-        println!("beats a direction: mean {mean:.1}, at most {longest}; longest wait {} cycles", bench.longest_wait);
-        // The burst that passes the budget, and one more.
-        assert!(longest < DIRECTION_BEATS + 2 * 16);
-        assert!(bench.longest_wait <= 16 * 2 * REQUESTERS as u64 * 2, "{} cycles", bench.longest_wait);
-        let shares: Vec<_> = (0..UNITS).map(|u| bench.requesters[u].read_lines).collect();
-        let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
-        assert!(*most < 2 * *least, "{shares:?}");
-    });
+    on_both_back_ends::<MemoryPort>(directions_take_turns);
+}
+
+const FAULTS: &[UnitFault] = &[
+    UnitFault {
+        module: "",
+        what: "the data of a write is taken from another requester",
+        edits: &[Edit::Text("w_source$d = Source$Unit2;", "w_source$d = FAULT ? Source$Unit1 : Source$Unit2;", 1)],
+        scenario: lines_reach_who_asked,
+        seen: "data was granted",
+    },
+    UnitFault {
+        module: "",
+        what: "a write's answer goes to the requester beside",
+        edits: &[Edit::Text(
+            "b_for$3$d = m$bvalid & (b_index == 3);",
+            "b_for$3$d = m$bvalid & (b_index == (FAULT ? 2 : 3));",
+            1,
+        )],
+        scenario: lines_reach_who_asked,
+        seen: "a write of that tag",
+    },
+    UnitFault {
+        module: "",
+        what: "an error of a read is not passed on",
+        edits: &[Edit::Last("req$2$rdata_error", "1'b0")],
+        scenario: lines_reach_who_asked,
+        seen: "left: ",
+    },
+    UnitFault {
+        module: "",
+        what: "a burst is granted while data of the one before is left",
+        edits: &[Edit::Text("& (~state$q[(64'h5)+:(1)] | (w_take", "& (~state$q[(64'h5)+:(1)] | FAULT | (w_take", 1)],
+        scenario: lines_reach_who_asked,
+        seen: "wlast",
+    },
+    UnitFault {
+        module: "",
+        what: "the port is quiet while writes are unanswered",
+        edits: &[Edit::Last("quiet", "~|reads$q")],
+        scenario: lines_reach_who_asked,
+        seen: "quiet with a burst outstanding",
+    },
+    UnitFault {
+        module: "",
+        what: "a direction keeps the port as long as it asks",
+        edits: &[Edit::Each("spent", "1'b0", 1)],
+        scenario: directions_take_turns,
+        seen: "longest",
+    },
+    UnitFault {
+        module: "",
+        what: "the count of a direction does not begin anew with its turn",
+        edits: &[Edit::Text("if (turned$q) begin", "if (turned$q & ~FAULT) begin", 1)],
+        scenario: directions_take_turns,
+        seen: "beats a direction on average",
+    },
+];
+
+#[test]
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<MemoryPort>("MemoryPort", FAULTS);
 }

@@ -310,6 +310,7 @@ fn queries_against_an_oracle(dut: &mut dyn Dut, sizes: &Sizes) {
 fn planted_faults_of_the_range_table_are_seen() {
     const FAULTS: &[UnitFault] = &[
         UnitFault {
+            module: "",
             what: "an item that retires in the cycle of its query is still named",
             edits: &[Edit::Text(
                 "& ~(retiring & ~{ 64'd0, query_command",
@@ -320,6 +321,7 @@ fn planted_faults_of_the_range_table_are_seen() {
             seen: "the hits of row",
         },
         UnitFault {
+            module: "",
             what: "an item that retires in the cycle behind its query is still named",
             edits: &[Edit::Text(
                 "& ~(retiring & ~{ 64'd0, stage_command",
@@ -330,18 +332,21 @@ fn planted_faults_of_the_range_table_are_seen() {
             seen: "the hits of row",
         },
         UnitFault {
+            module: "",
             what: "a command waits for a failed log",
             edits: &[Edit::Text("query_command ? failed : 32'd0", "(query_command & ~FAULT) ? failed : 32'd0", 1)],
             scenario: queries_of_the_full_card,
             seen: "the hits of row",
         },
         UnitFault {
+            module: "",
             what: "the third range is not compared",
             edits: &[Edit::Text("& may2[n])", "& may2[n] & ~FAULT)", 1)],
             scenario: queries_of_the_full_card,
             seen: "the hits of row",
         },
         UnitFault {
+            module: "",
             what: "an ordered command waits for those of some other mapping entries",
             edits: &[Edit::Text(
                 "(maps[i] == query_map)",
@@ -352,6 +357,7 @@ fn planted_faults_of_the_range_table_are_seen() {
             seen: "the hits of row",
         },
         UnitFault {
+            module: "",
             what: "an unmap lets go what another entry's logs hold",
             edits: &[Edit::Text("maps[i] == close_map", "(maps[i] == close_map | FAULT)", 1)],
             scenario: queries_of_the_full_card,

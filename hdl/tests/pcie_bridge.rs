@@ -2,10 +2,12 @@
 
 mod pcie_bench;
 
-use nearpm_hdl::dut::{Dut, Value, VerilatedDut, default_verilog, on_both_back_ends};
+use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
 use nearpm_hdl::pcie::bridge::{OVERLAP, PcieBridge};
 use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
 use nearpm_hdl::pcie::line_access::LineAccess;
+use nearpm_hdl_bench::planted::Edit;
+use nearpm_hdl_bench::planted::unit::{UnitFault, each_is_seen};
 use nearpm_interface::registers;
 use pcie_bench::{Bench, untouched};
 use std::collections::{BTreeMap, BTreeSet};
@@ -307,12 +309,13 @@ struct Mixture {
     /// Tags of all that is answered, in order, and their status.
     answers: Vec<(u64, u64)>,
     unsupported: u64,
+    poisoned: u64,
 }
 
 impl Mixture {
     fn new(bench: &Bench<'_>) -> Self {
         let (memory, accesses, unsupported) = (bench.memory.clone(), bench.accesses.clone(), bench.unsupported);
-        Self { memory, accesses, reads: Vec::new(), messages: [None; 4], answers: Vec::new(), unsupported }
+        Self { memory, accesses, reads: Vec::new(), messages: [None; 4], answers: Vec::new(), unsupported, poisoned: 0 }
     }
 
     /// A place, and how many bytes: of lines many, of registers few, the longest read 4 KiB.
@@ -379,10 +382,32 @@ impl Mixture {
         self.unsupported += 1;
     }
 
+    /// A request whose data is poisoned: nothing of it is done, and what wants an answer is refused.
+    fn poison(&mut self, bench: &mut Bench<'_>, tag: u64) {
+        bench.poisons = true;
+        match bench.random(4) {
+            0 => bench.write(1, 8, &[0xbd; 4]),
+            1 => {
+                let kind = 3 + bench.random(4);
+                bench.with_data(kind, 4, tag);
+                self.answers.push((tag, 1));
+                self.unsupported += 1;
+            }
+            _ => {
+                let bar = [4, 2, 0, 6][bench.random(4) as usize];
+                let (at, length) = Self::place(bench, bar, true);
+                bench.write(bar, at, &vec![0xbd; length as usize]);
+            }
+        }
+        bench.poisons = false;
+        self.poisoned += 1;
+    }
+
     /// One request, of the table only where that is wanted.
     fn ask(&mut self, bench: &mut Bench<'_>, tag: u64, with_table: bool) {
         let bar = [4, 4, 2][bench.random(3) as usize];
-        match bench.random(12) {
+        match bench.random(13) {
+            12 => self.poison(bench, tag),
             0..=4 => self.read(bench, bar, tag),
             5..=7 => self.write(bench, bar),
             8 => self.read(bench, 0, tag),
@@ -415,7 +440,65 @@ fn requests_of_all_kinds_are_mixed(dut: &mut dyn Dut) {
         bench.settle();
         mixture.check(&bench);
         assert_eq!(bench.accesses.len(), mixture.accesses.len());
+        assert_eq!(poisoned(&mut bench), mixture.poisoned, "requests with poisoned data");
     }
+}
+
+/// What the register says that counts them.
+fn poisoned(bench: &mut Bench<'_>) -> u64 {
+    let register = u64::from(registers::TLPS_POISONED);
+    bench.completions.clear();
+    bench.read(0, register, 4, 99);
+    bench.settle();
+    let said = bench.answered(99, register, 4);
+    said.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
+}
+
+/// Data that PCI Express calls poisoned, in requests of one beat and of several, among others that are sound.
+fn poisoned_data_has_no_effect(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 32, 0.7);
+    bench.write(1, 8, &[1, 2, 3, 4]);
+    let mut memory = bench.memory.clone();
+    for n in 0..24u64 {
+        let (bar, length) = ([4, 2, 0][n as usize % 3], [4, 40, 64, 300][n as usize % 4]);
+        let (sound, bad) = (0x400 + n * 0x40, 0x800 + n * 0x20);
+        bench.poisons = true;
+        bench.write(bar, bad, &vec![0xbd; length]);
+        bench.poisons = false;
+        bench.write(bar, sound, &[n as u8; 4]);
+        memory.extend((sound..sound + 4).map(|at| ((bar, at), n as u8)));
+        bench.settle();
+        assert_eq!(bench.memory, memory, "poisoned data was written");
+        assert_eq!(poisoned(&mut bench), n + 1, "requests with poisoned data");
+    }
+    // The MSI-X table, a message, and what is refused anyhow.
+    bench.poisons = true;
+    bench.write(1, 8, &[0xbd; 4]);
+    bench.request(12, 4, 0, 0, (0, 0), 0);
+    bench.with_data(3, 4, 1);
+    // The mark means nothing in a read.
+    bench.read(1, 8, 4, 2);
+    bench.poisons = false;
+    bench.settle();
+    assert_eq!(bench.answered(2, 8, 4), [1, 2, 3, 4], "poisoned data was written");
+    assert_eq!(bench.unsupported, 2);
+    assert_eq!(poisoned(&mut bench), 27, "requests with poisoned data");
+    // The registers beside it are the card's, and a link that goes down forgets nothing.
+    let register = u64::from(registers::TLPS_POISONED);
+    bench.read(0, register - 8, 24, 3);
+    bench.settle();
+    let said = bench.answered(3, register - 8, 24);
+    let mut wanted: Vec<u8> = (register - 8..register + 16).map(|at| bench.byte(0, at)).collect();
+    wanted[8..12].copy_from_slice(&27u32.to_le_bytes());
+    assert_eq!(said, wanted, "registers beside the count");
+    bench.outage(0, 5);
+    (0..10).for_each(|_| bench.step());
+    assert_eq!(poisoned(&mut bench), 27, "requests with poisoned data");
+}
+
+#[test]
+fn poisoned_data_is_dropped_and_counted() {
+    on_both_back_ends::<PcieBridge>(poisoned_data_has_no_effect);
 }
 
 #[test]
@@ -876,66 +959,178 @@ fn a_function_level_reset_beside_a_link_that_goes_down_leaves_the_ports_in_step(
     on_both_back_ends::<PcieBridge>(a_link_goes_down_in_resets);
 }
 
-/// Breaks of the function-level reset: a place in the Verilog, what stands there instead, and the scenario that must see it.
-const RESET_FAULTS: [(&str, &str, Scenario); 6] = [
-    ("function_reset$reset = reset;", "function_reset$reset = reset | link_down;", a_link_goes_down_in_resets),
-    (
-        "function_reset$idle = completer$idle & access$idle & responder$idle;",
-        "function_reset$idle = 1'b1;",
-        a_function_is_reset_in_accesses,
-    ),
-    (" & access$idle & responder$idle;", ";", a_function_is_reset_in_overlapping_accesses),
-    (
-        "completer$hold = function_reset$hold;",
-        "completer$hold = 1'b0;",
-        a_function_is_reset_while_the_card_holds_commands,
-    ),
-    (" | function_reset$active", "", a_function_is_reset_when_idle),
-    ("booting = ", "booting = 1 + ", a_function_is_reset_while_the_card_holds_commands),
+/// As many as the page of the contract names.
+const FAULTS: &[UnitFault] = &[
+    // Units that are reset with the link, in the middle of an access or of a reset.
+    UnitFault {
+        module: "",
+        what: "the completer is reset with the link",
+        edits: &[Edit::Last("completer$reset", "reset | link_down")],
+        scenario: a_link_goes_down_in_accesses,
+        seen: "trial",
+    },
+    UnitFault {
+        module: "",
+        what: "the accesses at the ports are reset with the link",
+        edits: &[Edit::Last("access$reset", "reset | link_down")],
+        scenario: a_link_goes_down_in_accesses,
+        seen: "is withdrawn",
+    },
+    UnitFault {
+        module: "",
+        what: "the requester is reset with the link",
+        edits: &[Edit::Last("requester$reset", "reset | link_down")],
+        scenario: a_link_goes_down_in_records,
+        seen: "is answered",
+    },
+    UnitFault {
+        module: "",
+        what: "the function-level reset is reset with the link",
+        edits: &[Edit::Last("function_reset$reset", "reset | link_down")],
+        scenario: a_link_goes_down_in_resets,
+        seen: "is withdrawn",
+    },
+    // The function-level reset.
+    UnitFault {
+        module: "",
+        what: "a reset does not wait for requests",
+        edits: &[Edit::Last("function_reset$idle", "1'b1")],
+        scenario: a_function_is_reset_in_accesses,
+        seen: "trial",
+    },
+    UnitFault {
+        module: "",
+        what: "a reset does not wait for accesses and answers",
+        edits: &[Edit::Last("function_reset$idle", "completer$idle")],
+        scenario: a_function_is_reset_in_overlapping_accesses,
+        seen: "trial",
+    },
+    UnitFault {
+        module: "",
+        what: "requests are taken while the card drains",
+        edits: &[Edit::Last("completer$hold", "1'b0")],
+        scenario: a_function_is_reset_while_the_card_holds_commands,
+        seen: "access.0 == 0",
+    },
+    UnitFault {
+        module: "",
+        what: "vectors stay unmasked in a reset",
+        edits: &[Edit::Last("msix$reset", "reset | link_down")],
+        scenario: a_function_is_reset_when_idle,
+        seen: "left: ",
+    },
+    UnitFault {
+        module: "function_reset",
+        what: "a reset is done before the card has drained",
+        edits: &[Edit::Each("drained", "1'b1", 1)],
+        scenario: a_function_is_reset_while_the_card_holds_commands,
+        seen: "done while the card still drains",
+    },
+    // The overlap of accesses: of both directions, of two ports, and more than may be.
+    UnitFault {
+        module: "access",
+        what: "a read passes a write",
+        edits: &[Edit::Text("(write == write_now$q)", "((write == write_now$q) | FAULT)", 1)],
+        scenario: accesses_keep_their_order,
+        seen: "accesses of two kinds at a time",
+    },
+    UnitFault {
+        module: "access",
+        what: "accesses of two ports are under way",
+        edits: &[Edit::Text("(bar == bar_now$q)", "((bar == bar_now$q) | FAULT)", 1)],
+        scenario: accesses_keep_their_order,
+        seen: "accesses",
+    },
+    UnitFault {
+        module: "access",
+        what: "more accesses are under way than there are places",
+        edits: &[Edit::Text("(open$q != most_open)", "((open$q != most_open) | FAULT)", 1)],
+        scenario: accesses_reach_their_bound,
+        seen: "accesses",
+    },
+    UnitFault {
+        module: "access$answers",
+        what: "what was read is given to the next request, whichever it was read for",
+        edits: &[Edit::Each("valid", "|here", 1)],
+        scenario: accesses_keep_their_order,
+        seen: "left: ",
+    },
+    UnitFault {
+        module: "access",
+        what: "a read is begun that has no place for its answer",
+        edits: &[Edit::Text("(write | ~answers$full)", "(write | ~answers$full | FAULT)", 1)],
+        scenario: accesses_keep_their_order,
+        seen: "two reads of identifier",
+    },
+    UnitFault {
+        module: "completer",
+        what: "what the host forgot with its link is answered when it comes back",
+        edits: &[Edit::Text("(resetting$q & ~access_idle)", "(resetting$q & ~access_idle & ~FAULT)", 1)],
+        scenario: a_link_goes_down_in_accesses,
+        seen: "trial",
+    },
+    UnitFault {
+        module: "responder",
+        what: "requests of before are answered behind a link that went down",
+        edits: &[Edit::Last("requests$reset", "reset")],
+        scenario: a_link_goes_down_in_accesses,
+        seen: "trial",
+    },
+    UnitFault {
+        module: "",
+        what: "a request for whose answer there is no room is forgotten",
+        edits: &[Edit::Last("completer$owe_full", "1'b0")],
+        scenario: completions_are_held_back,
+        seen: "left: ",
+    },
+    UnitFault {
+        module: "responder",
+        what: "a line that the card has refused is sent",
+        edits: &[Edit::Text("bad$d = error;", "bad$d = error & ~FAULT;", 1)],
+        scenario: some_lines_are_refused,
+        seen: "tag",
+    },
+    UnitFault {
+        module: "responder",
+        what: "lines behind a refused one are taken for the next request's",
+        edits: &[Edit::Text("if (skips$q)", "if (skips$q & ~FAULT)", 1)],
+        scenario: some_lines_are_refused,
+        seen: "tag",
+    },
+    // Poisoned data.
+    UnitFault {
+        module: "completer",
+        what: "a write whose data is poisoned is performed",
+        edits: &[Edit::Each("is_poisoned", "1'b0", 1)],
+        scenario: poisoned_data_has_no_effect,
+        seen: "poisoned data was written",
+    },
+    UnitFault {
+        module: "completer",
+        what: "poisoned data is dropped and not counted",
+        edits: &[Edit::Last("poisoned", "32'd0")],
+        scenario: poisoned_data_has_no_effect,
+        seen: "requests with poisoned data",
+    },
+    UnitFault {
+        module: "access",
+        what: "the count of poisoned data stands in each register",
+        edits: &[Edit::Text("(word_place$o == poisoned_place)", "((word_place$o == poisoned_place) | FAULT)", 1)],
+        scenario: poisoned_data_has_no_effect,
+        seen: "registers beside the count",
+    },
+    UnitFault {
+        module: "completer",
+        what: "a read with the mark of poisoned data is counted as such",
+        edits: &[Edit::Text("& (kind != read_type)", "& ((kind != read_type) | FAULT)", 1)],
+        scenario: poisoned_data_has_no_effect,
+        seen: "requests with poisoned data",
+    },
 ];
 
 #[test]
-fn a_break_of_the_function_level_reset_is_seen() {
-    faults_are_seen(&RESET_FAULTS);
-}
-
-/// Breaks of the overlap of accesses, as those of the reset.
-const OVERLAP_FAULTS: [(&str, &str, Scenario); 10] = [
-    // Accesses of both directions, of two ports, and more than may be are under way.
-    ("(write == write_now$q)", "1'b1", accesses_keep_their_order),
-    ("(bar == bar_now$q)", "1'b1", accesses_keep_their_order),
-    (" & (open$q != most_open)", "", accesses_reach_their_bound),
-    // What was read is given to the next request, whichever it was read for; a read has no place for it.
-    ("valid = here[oldest];", "valid = |here;", accesses_keep_their_order),
-    ("(write | ~answers$full)", "1'b1", accesses_keep_their_order),
-    // What the host forgets with its link is answered to the host that comes back.
-    (
-        "resetting$d = link_down | (resetting$q & ~access_idle);",
-        "resetting$d = link_down;",
-        a_link_goes_down_in_accesses,
-    ),
-    ("requests$reset = reset | forget;", "requests$reset = reset;", a_link_goes_down_in_accesses),
-    // Requests for whose answers there is no room are forgotten.
-    ("completer$owe_full = responder$full;", "completer$owe_full = 1'b0;", completions_are_held_back),
-    // A line that was refused is sent; those behind it are taken for the next request's.
-    ("bad$d = error;", "bad$d = 1'b0;", some_lines_are_refused),
-    ("if (skips$q)", "if (1'b0)", some_lines_are_refused),
-];
-
-#[test]
-fn a_break_of_the_overlap_is_seen() {
-    faults_are_seen(&OVERLAP_FAULTS);
-}
-
-/// Plants breaks into the bridge's Verilog, one at a time.
-fn faults_are_seen(faults: &[(&str, &str, Scenario)]) {
-    let verilog = default_verilog::<PcieBridge>();
-    for (place, instead, scenario) in faults {
-        assert_eq!(verilog.matches(place).count(), 1, "{place}");
-        let faulty = verilog.replace(place, instead);
-        let run = || scenario(&mut VerilatedDut::new(faulty, None));
-        assert!(std::panic::catch_unwind(run).is_err(), "{place}: nothing is seen");
-    }
+fn planted_faults_are_seen_by_the_unit_s_own_tests() {
+    each_is_seen::<PcieBridge>("PCIe bridge", FAULTS);
 }
 
 #[test]
@@ -964,28 +1159,6 @@ fn a_card_that_never_drains_and_a_host_that_never_rests_do_not_hold_a_reset_up()
             dut.set("in_process", 0u64);
         }
     });
-}
-
-/// What a bench does with a bridge.
-type Scenario = fn(&mut dyn Dut);
-
-/// A unit of the bridge that is reset with the link, and the scenario that must see it.
-const FAULTS: [(&str, Scenario); 3] = [
-    ("completer", a_link_goes_down_in_accesses),
-    ("access", a_link_goes_down_in_accesses),
-    ("requester", a_link_goes_down_in_records),
-];
-
-#[test]
-fn a_unit_that_is_reset_with_the_link_is_seen() {
-    let verilog = default_verilog::<PcieBridge>();
-    for (unit, scenario) in FAULTS {
-        let place = format!("{unit}$reset = reset;");
-        assert_eq!(verilog.matches(&place).count(), 1, "{unit}");
-        let faulty = verilog.replace(&place, &format!("{unit}$reset = reset | link_down;"));
-        let run = || scenario(&mut VerilatedDut::new(faulty, None));
-        assert!(std::panic::catch_unwind(run).is_err(), "{unit}: nothing is seen");
-    }
 }
 
 #[test]

@@ -323,18 +323,21 @@ mod scenarios {
 
 const FAULTS: &[UnitFault] = &[
     UnitFault {
+        module: "",
         what: "an answer to a write is lost where it is not taken at once",
         edits: &[Edit::Text("if (axi$bvalid & axi$bready)", "if (axi$bvalid & (axi$bready | FAULT))", 1)],
         scenario: scenarios::accesses_overlap_and_every_channel_may_stall,
         seen: "writes and",
     },
     UnitFault {
+        module: "",
         what: "an answer to a read is lost where it is not taken at once",
         edits: &[Edit::Text("if (axi$rvalid & axi$rready)", "if (axi$rvalid & (axi$rready | FAULT))", 1)],
         scenario: scenarios::accesses_overlap_and_every_channel_may_stall,
         seen: "changed before it was taken",
     },
     UnitFault {
+        module: "",
         what: "a write acts while the answer to the one before it waits",
         edits: &[Edit::Text("& ~axi$bvalid;", "& (~axi$bvalid | FAULT);", 1)],
         scenario: scenarios::accesses_overlap_and_every_channel_may_stall,

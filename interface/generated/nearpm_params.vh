@@ -121,6 +121,7 @@ localparam [63:0] NPM_REG_STALL_REQUEST_FULL = 64'h138;
 localparam [63:0] NPM_REG_STALL_HOST_FULL = 64'h13c;
 localparam [63:0] NPM_REG_HOST_LATCHED = 64'h140;
 localparam [63:0] NPM_REG_RECORDS_LOST = 64'h144;
+localparam [63:0] NPM_REG_TLPS_POISONED = 64'h148;
 
 // Command: lowest bit and width of each field
 localparam NPM_COMMAND_OPCODE_LSB = 0, NPM_COMMAND_OPCODE_BITS = 8;

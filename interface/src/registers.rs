@@ -160,6 +160,9 @@ registers! {
     0x140 HOST_LATCHED ReadOnly,
     /// Completion records that host memory refused: nobody reads them.
     0x144 RECORDS_LOST ReadOnly,
+    /// Requests of the host whose data PCI Express calls poisoned (EP): the PCIe bridge has dropped and counted them since its reset. It answers this
+    /// register in place of the card, which says 0.
+    0x148 TLPS_POISONED ReadOnly,
 }
 
 /// Value of [`ID`]: "NPM1" in little-endian ASCII.

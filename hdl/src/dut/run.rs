@@ -31,6 +31,14 @@ pub fn on_both_back_ends_with<U: Block + Ports + 'static>(
     on_both(&|| model(make()), &|| verilog_of(make()), &test);
 }
 
+/// Runs `test` on the unit's default value on rust-hdl's simulator alone: for tests whose other half runs on Verilog that has faults planted.
+///
+/// # Panics
+/// As [`on_both_back_ends`].
+pub fn on_rust_hdl<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn Dut) + Sync) {
+    on_big_stack("rust-hdl", || test(&mut default_model::<U>()));
+}
+
 /// Once for each unit and not for each test of it: what drops a unit is long, and would stand in each test.
 #[inline(never)]
 fn model<U: Block + Ports + 'static>(unit: Box<U>) -> ModelDut {

@@ -139,6 +139,7 @@ impl Logic for PcieBridge {
         self.responder.read.next = self.access.read.val();
         self.responder.error.next = self.access.error.val();
         self.access.take.next = self.responder.take.val();
+        self.access.poisoned.next = self.completer.poisoned.val();
         self.cc_tdata.next = self.responder.cc_tdata.val();
         self.cc_tkeep.next = self.responder.cc_tkeep.val();
         self.cc_tuser.next = self.responder.cc_tuser.val();

@@ -4,6 +4,7 @@ use crate::bundles::{AxiLiteMaster, AxiMaster};
 use crate::cells::{Concat, Fifo, Reorder};
 use crate::dut::Ports;
 use nearpm_interface::geometry::{COMMAND_BAR, LINE, MSIX_BAR, PM_BAR, REGISTER_BAR};
+use nearpm_interface::registers::TLPS_POISONED;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
@@ -86,6 +87,8 @@ pub struct LineAccess<const K: usize, const C: usize> {
     pub cmd: AxiMaster<16, 512, 64, 6>,
     /// The registers.
     pub ctrl: AxiLiteMaster<12, 32, 4>,
+    /// What `TLPS_POISONED` says: read in place of what stands there.
+    pub poisoned: Signal<In, Bits<32>>,
     /// Pulse: write a line of the MSI-X table.
     pub table_write: Signal<Out, Bit>,
     /// A line of the MSI-X table.
@@ -137,6 +140,9 @@ pub struct LineAccess<const K: usize, const C: usize> {
     command_bar: Constant<Bits<3>>,
     #[default(Constant::new((REGISTER_BAR as u64).into()))]
     register_bar: Constant<Bits<3>>,
+    /// The register that the bridge answers, in words.
+    #[default(Constant::new(u64::from(TLPS_POISONED / 4).into()))]
+    poisoned_place: Constant<Bits<10>>,
     #[default(Constant::new((MSIX_BAR as u64).into()))]
     msix_bar: Constant<Bits<3>>,
     #[default(Constant::new(u64::from(LINE.trailing_zeros()).into()))]
@@ -333,6 +339,9 @@ impl<const K: usize, const C: usize> Logic for LineAccess<K, C> {
         self.next_words.high.next = self.words.q.val().get_bits::<32>(0);
         if self.phase.q.val() == Phase::WordAnswer {
             self.next_words.high.next = self.ctrl.rdata.val();
+            if self.word_place.o.val() == self.poisoned_place.val() {
+                self.next_words.high.next = self.poisoned.val();
+            }
         }
         self.next_words.low.next = self.words.q.val().get_bits::<480>(32);
 

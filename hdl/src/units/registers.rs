@@ -26,6 +26,8 @@ enum Source {
     Kept,
     /// Nothing: write only.
     Nothing,
+    /// Nothing here, so that it reads as 0: the PCIe bridge answers it.
+    Bridge,
 }
 
 /// Where the value of the register at `offset` comes from.
@@ -33,7 +35,7 @@ enum Source {
 /// # Panics
 /// For a register that the interface defines and this unit does not know.
 fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
-    use Source::{Constant, Counter, Kept, Nothing, Ports};
+    use Source::{Bridge, Constant, Counter, Kept, Nothing, Ports};
     match offset {
         regs::ID => Constant(ID_VALUE),
         regs::VERSION => Constant(INTERFACE_VERSION),
@@ -81,6 +83,7 @@ fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
         regs::DIRECTION_SWITCHES => Counter(Some("direction_switches")),
         regs::STALL_REQUEST_FULL => Counter(Some("stall_request_full")),
         regs::STALL_HOST_FULL => Counter(Some("stall_host_full")),
+        regs::TLPS_POISONED => Bridge,
         _ => match ALL.iter().find(|r| r.offset == offset).map(|r| r.access) {
             Some(Access::ReadWrite) => Kept,
             Some(Access::WriteOnly) => Nothing,
@@ -286,7 +289,7 @@ impl Registers {
         match source(offset, self._capabilities, self._geometry) {
             Source::Constant(value) => value,
             Source::Counter(_) | Source::Kept => self._held.get(&offset).copied().unwrap_or(0),
-            Source::Nothing => 0,
+            Source::Nothing | Source::Bridge => 0,
             Source::Ports(_) => match offset {
                 // The model has no text to hash.
                 regs::BUILD_HASH => 0,
@@ -509,7 +512,7 @@ impl Logic for Registers {
             let value = match source(offset, self._capabilities, self._geometry) {
                 Source::Constant(value) => format!("32'h{value:08x}"),
                 Source::Ports(expression) => expression.into(),
-                Source::Nothing => continue,
+                Source::Nothing | Source::Bridge => continue,
                 Source::Counter(event) => {
                     let name = hold();
                     let when = event.map_or(String::new(), |event| format!("if ({event}) "));

@@ -81,6 +81,8 @@ pub struct Bench<'a> {
     streams: [Option<(Value, Value, u64, bool)>; 2],
     /// The block takes no completion.
     pub holds_completions: bool,
+    /// What the host asks is poisoned (EP).
+    pub poisons: bool,
     pub completions: Vec<Completion>,
     /// Bytes of the BARs as the card holds them.
     pub memory: BTreeMap<(u64, u64), u8>,
@@ -132,6 +134,7 @@ impl<'a> Bench<'a> {
             packet: Vec::new(),
             streams: [None, None],
             holds_completions: false,
+            poisons: false,
             completions: Vec::new(),
             memory: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -235,7 +238,8 @@ impl<'a> Bench<'a> {
         vec![(address & !3) as u32, (address >> 32) as u32, low as u32, high as u32]
     }
 
-    fn send(&mut self, packet: Packet) {
+    fn send(&mut self, mut packet: Packet) {
+        packet.dwords[2] |= u32::from(self.poisons) << 15;
         let beats = packet.dwords.len().div_ceil(16);
         for beat in 0..beats {
             let (mut data, mut user) = (Value::ZERO, Value::ZERO);

@@ -125,6 +125,7 @@
 #define NEARPM_REG_STALL_HOST_FULL 0x13cu /* Cycles in which a host access waited for a queue line. */
 #define NEARPM_REG_HOST_LATCHED 0x140u /* Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and stores dropped because `HELD_STORES` others are held. */
 #define NEARPM_REG_RECORDS_LOST 0x144u /* Completion records that host memory refused: nobody reads them. */
+#define NEARPM_REG_TLPS_POISONED 0x148u /* Requests of the host whose data PCI Express calls poisoned (EP): the PCIe bridge has dropped and counted them since its reset. It answers this register in place of the card, which says 0. */
 
 /* A command as it is written into a slot of a command page. */
 struct nearpm_command {

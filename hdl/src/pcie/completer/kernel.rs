@@ -26,7 +26,8 @@ impl Logic for Completer {
             bytes,
             lane,
             low_bits,
-            refused
+            refused,
+            poisoned_count
         );
         self.is_shut.next = self.link_down.val() | self.resetting.q.val();
         self.shut.next = self.is_shut.val();
@@ -39,6 +40,9 @@ impl Logic for Completer {
             | (self.bar.val() == self.command_bar.val())
             | (self.bar.val() == self.register_bar.val())
             | (self.bar.val() == self.msix_bar.val());
+        // The block passes poisoned data on where it is set to (AXISTEN_IF_CQ_EN_POISONED_MEM_WR). A read has no data.
+        self.is_poisoned.next = self.request.q.val().get_bit(79) & (self.kind.val() != self.read_type.val());
+        self.poisoned.next = self.poisoned_count.q.val();
         self.offset.address.next = self.request.q.val().get_bits::<62>(2);
         self.offset.aperture.next = self.request.q.val().get_bits::<6>(115);
         self.offset_line.next = self.offset.offset.val().get_bits::<34>(6);
@@ -119,7 +123,12 @@ impl Logic for Completer {
                 self.bytes.d.next = self.count.bytes.val();
                 self.refused.d.next = false;
                 self.line.d.next = self.offset_line.val();
-                if (self.kind.val() == self.write_type.val()) & self.known.val() {
+                if self.is_poisoned.val() & !self.is_shut.val() {
+                    self.poisoned_count.d.next = self.poisoned_count.q.val() + self.one32.val();
+                }
+                if (self.kind.val() == self.write_type.val()) & self.is_poisoned.val() {
+                    self.phase.d.next = Phase::Drain;
+                } else if (self.kind.val() == self.write_type.val()) & self.known.val() {
                     self.line.d.next = self.write_line.val();
                     self.phase.d.next = Phase::WriteBeat;
                 } else if (self.kind.val() == self.read_type.val()) & self.known.val() {
@@ -211,6 +220,7 @@ impl Logic for Completer {
         if self.reset.val() {
             self.phase.d.next = Phase::Idle;
             self.resetting.d.next = false;
+            self.poisoned_count.d.next = self.zero32.val();
         }
     }
 }

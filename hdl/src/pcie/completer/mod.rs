@@ -45,7 +45,8 @@ enum Phase {
 ///
 /// Guarantees: accesses are asked for in the order of arrival, and of a write exactly the enabled bytes are written. A read is told before its
 /// first line is asked for, and asks for all its lines. Other requests that want an answer are told as not supported; messages, and writes to no BAR,
-/// have no effect (`unsupported` pulses). When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
+/// have no effect (`unsupported` pulses). A write whose data is poisoned (EP) has no effect either; it is counted, as is whatever else brings poisoned
+/// data. When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
 /// end, and until then nothing is taken, whether the link is up again or not. While `hold` says so no request is begun; `idle` says that none is in hand.
 /// Bound: a write takes three cycles and one for each beat, a read two and one for each line, where the access is taken at once.
 #[derive(SmartDefault, LogicBlock, Ports)]
@@ -98,6 +99,8 @@ pub struct Completer {
     pub access_idle: Signal<In, Bit>,
     /// Pulse: a request that is not supported.
     pub unsupported: Signal<Out, Bit>,
+    /// Requests whose data is poisoned, since `reset`; wraps.
+    pub poisoned: Signal<Out, Bits<32>>,
 
     phase: DFF<Phase>,
     /// The link went down, and accesses of before are still under way.
@@ -119,11 +122,13 @@ pub struct Completer {
     lane: DFF<Bits<5>>,
     low_bits: DFF<Bits<2>>,
     refused: DFF<Bit>,
+    poisoned_count: DFF<Bits<32>>,
 
     kind: Signal<Local, Bits<4>>,
     bar: Signal<Local, Bits<3>>,
     known: Signal<Local, Bit>,
     discontinue: Signal<Local, Bit>,
+    is_poisoned: Signal<Local, Bit>,
     first_lane: Signal<Local, Bits<4>>,
     write_line: Signal<Local, Bits<34>>,
     offset_line: Signal<Local, Bits<34>>,
@@ -168,4 +173,8 @@ pub struct Completer {
     zero64: Constant<Bits<64>>,
     #[default(Constant::new(4.into()))]
     four_bytes: Constant<Bits<13>>,
+    #[default(Constant::new(1.into()))]
+    one32: Constant<Bits<32>>,
+    #[default(Constant::new(0.into()))]
+    zero32: Constant<Bits<32>>,
 }

@@ -246,7 +246,7 @@ fn lines_reach_who_asked(dut: &mut dyn Dut) {
         bench.memory.bad_reads.insert(home(2) + 0x8_0000 + 13 * line);
     }
     let cycles = if bench.dut.back_end() == "rust-hdl" { 400 } else { 20_000 };
-    for (read, write) in [(0.5, 0.5), (0.02, 0.02), (1.0, 1.0), (1.0, 0.05), (0.05, 1.0)] {
+    for (read, write) in [(0.5, 0.5), (0.02, 0.02), (1.0, 1.0), (1.0, 0.05), (0.05, 1.0), (0.0, 0.5), (0.5, 0.0)] {
         for _ in 0..cycles {
             bench.step(read, write);
         }

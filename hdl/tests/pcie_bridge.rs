@@ -217,7 +217,7 @@ fn accesses_keep_their_order(dut: &mut dyn Dut) {
         // A tag comes again only when its completions are complete: the order is that of the requests.
         let mut tags: Vec<_> = bench.completions.iter().map(|c| c.tag).collect();
         tags.dedup();
-        assert!(tags.is_sorted() && tags.len() == asked.len(), "{tags:?}");
+        assert!(tags.is_sorted() && tags.len() == asked.len(), "the order of the answers: {tags:?}");
         for (tag, at, length, wanted) in asked {
             assert_eq!(bench.answered(tag, at, length), wanted, "tag {tag}");
         }
@@ -981,7 +981,7 @@ const FAULTS: &[UnitFault] = &[
         what: "the requester is reset with the link",
         edits: &[Edit::Last("requester$reset", "reset | link_down")],
         scenario: a_link_goes_down_in_records,
-        seen: "is answered",
+        seen: "a record is not taken",
     },
     UnitFault {
         module: "",
@@ -996,21 +996,21 @@ const FAULTS: &[UnitFault] = &[
         what: "a reset does not wait for requests",
         edits: &[Edit::Last("function_reset$idle", "1'b1")],
         scenario: a_function_is_reset_in_accesses,
-        seen: "trial",
+        seen: "accesses of two kinds at a time",
     },
     UnitFault {
         module: "",
         what: "a reset does not wait for accesses and answers",
         edits: &[Edit::Last("function_reset$idle", "completer$idle")],
         scenario: a_function_is_reset_in_overlapping_accesses,
-        seen: "trial",
+        seen: "accesses of two kinds at a time",
     },
     UnitFault {
         module: "",
         what: "requests are taken while the card drains",
         edits: &[Edit::Last("completer$hold", "1'b0")],
         scenario: a_function_is_reset_while_the_card_holds_commands,
-        seen: "access.0 == 0",
+        seen: "accesses of two kinds at a time",
     },
     UnitFault {
         module: "",
@@ -1053,14 +1053,14 @@ const FAULTS: &[UnitFault] = &[
         what: "what was read is given to the next request, whichever it was read for",
         edits: &[Edit::Each("valid", "|here", 1)],
         scenario: accesses_keep_their_order,
-        seen: "left: ",
+        seen: "the bridge does not come to rest",
     },
     UnitFault {
         module: "access",
         what: "a read is begun that has no place for its answer",
         edits: &[Edit::Text("(write | ~answers$full)", "(write | ~answers$full | FAULT)", 1)],
         scenario: accesses_keep_their_order,
-        seen: "two reads of identifier",
+        seen: "the order of the answers",
     },
     UnitFault {
         module: "completer",

@@ -73,7 +73,7 @@ impl Medium {
             dut.set("mem$rdata_last", last);
             dut.set("mem$rdata_error", self.bad.contains(&line));
         }
-        let answers = self.write == Some(true) && rng.random_bool(0.1);
+        let answers = self.write == Some(true) && rng.random_bool(0.02);
         dut.set("mem$b_valid", answers);
         dut.set("mem$b_error", self.refuses);
         if dut.get_bool("mem$rd_valid") {
@@ -262,8 +262,8 @@ const FAULTS: &[UnitFault] = &[
     },
     UnitFault {
         module: "",
-        what: "the last descriptor is written to the control stores",
-        edits: &[Edit::Last("program_we$d", "program_we$d | (lookup$write_enable & (number$q == 8'd31))")],
+        what: "the last two words of a program change places",
+        edits: &[Edit::Last("program_addr$d", "program_number[6:0] ^ {6'd0, &program_number[6:1]}")],
         scenario: an_image_is_in_force_whole_or_not_at_all,
         seen: "the control stores",
     },

@@ -73,7 +73,11 @@ impl Executor for CpuExecutor {
             at += entry.length as usize;
         }
         // The next fence makes these stores durable. Only then may the applied word say so, and nobody needs it to before the
-        // slots run out or the pool is closed: the next commit makes this log worthless too.
+        // slots run out or the pool is closed: the next commit makes this log worthless too. The pool may be in another thread
+        // by then, whose fence orders what this one wrote back where handing it over was a locked instruction (x86), and not elsewhere.
+        if cfg!(not(target_arch = "x86_64")) {
+            medium.fence()?;
+        }
         self.unapplied = Some(publication.applied);
         Ok(())
     }

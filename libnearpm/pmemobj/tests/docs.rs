@@ -1,7 +1,5 @@
 //! The page for PMDK's users: its program is compiled, and its commands are run, one block after the other.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
@@ -17,8 +15,8 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
 
 #[test]
 fn commands_for_pmdk_users_work() {
-    if support::pmdk().is_none() || !support::headers_present() {
-        return support::skip("PMDK is not installed (Debian: libpmemobj-dev, libpmemobj1)");
+    if nearpm_pmemobj_programs::pmdk().is_none() || !nearpm_pmemobj_programs::headers_present() {
+        return nearpm_pmemobj_programs::skip("PMDK is not installed (Debian: libpmemobj-dev, libpmemobj1)");
     }
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pmdk.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -27,7 +25,7 @@ fn commands_for_pmdk_users_work() {
     }
     let commands = blocks(&page, "sh");
     assert_eq!(commands.len(), 4);
-    let library = support::library();
+    let library = nearpm_pmemobj_programs::library();
     // The library is built already.
     let script: String = commands.iter().map(|(_, lines)| *lines).collect::<String>().replace("./x pmemobj\n", "");
     let script = script.replace("target/pmemobj", library.parent().unwrap().to_str().unwrap());

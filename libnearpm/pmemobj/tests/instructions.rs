@@ -1,8 +1,6 @@
 //! Instructions of the map benchmark's operations: checks that were added since must not make them dearer.
 
-mod support;
-
-use support::Program;
+use nearpm_pmemobj_programs::Program;
 
 /// Operations of two runs of each map: the difference is that of so many operations, without the start and the end.
 const OPERATIONS: [u64; 2] = [2000, 6000];
@@ -21,7 +19,7 @@ fn operations_of_maps_have_hardly_more_instructions_than_before_their_checks() {
         return;
     }
     if std::process::Command::new("valgrind").arg("--version").output().is_err() {
-        return support::skip("valgrind is not installed (Debian: valgrind)");
+        return nearpm_pmemobj_programs::skip("valgrind is not installed (Debian: valgrind)");
     }
     let Some(program) = Program::maps() else { return };
     let of_operation = |map: &str| {

@@ -1,11 +1,9 @@
 //! Pools that the project's tools make for PMDK programs (`nearpm pool create --direct --layout`), and what the tools see in them afterwards.
 
-mod support;
-
 use nearpm::check::{Contents, Image, TypeInfo};
 use nearpm::direct::{DirectOptions, DirectPool};
 use nearpm::pmdk;
-use support::{Library, Program};
+use nearpm_pmemobj_programs::{Library, Program};
 
 #[test]
 fn a_pool_made_with_a_layout_opens_in_programs_and_says_what_they_stored() {

@@ -4,10 +4,8 @@
 //!
 //! The fast form makes some cuts; with `NEARPM_THOROUGH` set it makes 10 000.
 
-mod support;
-
-use support::Library;
-use support::rig::{End, Rig, draw};
+use nearpm_pmemobj_programs::Library;
+use nearpm_pmemobj_programs::rig::{End, Rig, draw};
 
 const MODES: [Library; 2] = [Library::WorkingCopy, Library::InPlace];
 

@@ -1,9 +1,7 @@
 //! C programs, compiled against PMDK's own headers, run on this library in both modes, and on PMDK where that is installed: it is the
 //! oracle for what they check.
 
-mod support;
-
-use support::{Library, Program};
+use nearpm_pmemobj_programs::{Library, Program};
 
 /// Runs a program of `tests/c` on PMDK and on this library.
 fn run(name: &str, variables: &[(&str, &str)]) {
@@ -176,7 +174,7 @@ fn copies_on_write() {
 fn races_are_seen_by_tools() {
     let Some(program) = Program::compile("races") else { return };
     if std::process::Command::new("valgrind").arg("--version").output().is_err() {
-        return support::skip("valgrind is not installed (Debian: valgrind)");
+        return nearpm_pmemobj_programs::skip("valgrind is not installed (Debian: valgrind)");
     }
     for tool in ["helgrind", "drd"] {
         let sound = program.under_valgrind(tool, &[]);

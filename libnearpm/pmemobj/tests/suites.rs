@@ -1,8 +1,6 @@
 //! `libnearpm/pmemobj/suites/run`, on a checkout that this test makes: every kind of outcome has its row, nothing is left running or lying about,
 //! and what is no checkout is refused by a sentence.
 
-mod support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -113,7 +111,7 @@ fn programs_present() -> bool {
     let present = |name| Command::new(name).arg("--version").output().is_ok();
     let all = ["python3", "make", "gcc", "readelf"].into_iter().all(present);
     if !all {
-        support::skip("python3, make, gcc and readelf are not installed (Debian: python3 make gcc binutils)");
+        nearpm_pmemobj_programs::skip("python3, make, gcc and readelf are not installed (Debian: python3 make gcc binutils)");
     }
     all
 }

@@ -6,7 +6,7 @@ use nearpm::direct::Mode;
 use nearpm::memory::{Event, Image, TestMemory};
 use nearpm::prelude::*;
 
-use crate::subjects::{Op, Subject};
+use nearpm_subjects::{Op, Subject};
 use crate::{contents, objects, options, subject};
 
 /// Numbers from a seed, the same on every machine.

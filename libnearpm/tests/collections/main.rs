@@ -4,7 +4,6 @@
 mod cuts;
 mod deep;
 mod full;
-mod subjects;
 
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
@@ -13,7 +12,7 @@ use nearpm::{Mechanism, PoolOptions};
 use proptest::prelude::*;
 
 use nearpm::direct::Mode;
-use subjects::{Counted, Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
+use nearpm_subjects::{Counted, Numbers, Op, Ordered, OrderedTexts, Queue, Subject, Table, Text, TextTable, Texts};
 
 /// The root of a pool that holds one collection.
 #[derive(Clone, Copy, Persistent)]

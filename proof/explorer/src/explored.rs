@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use nearpm::prelude::*;
 
 use crate::pools::Open;
-use crate::subjects::{Op, Subject};
+use nearpm_subjects::{Op, Subject};
 
 /// Something in a pool, and its model.
 pub trait Explored {

@@ -26,9 +26,5 @@ mod quiet;
 pub mod schedule;
 mod slots;
 mod structures;
-/// The collections and their models, as the library's own tests use them.
-#[path = "../../../libnearpm/tests/collections/subjects.rs"]
-#[allow(missing_docs, dead_code)]
-mod subjects;
 pub mod trace;
 pub mod worlds;

@@ -14,7 +14,7 @@ use nearpm_workloads::{Fault, Map, Value, ops};
 
 use crate::explored::Explored;
 use crate::pools::{Body, Open};
-use crate::subjects::Op;
+use nearpm_subjects::Op;
 
 /// Keys that operations on a map choose from.
 const KEYS: u64 = 24;

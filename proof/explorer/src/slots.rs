@@ -3,7 +3,7 @@
 use nearpm::prelude::*;
 
 use crate::explored::Explored;
-use crate::subjects::Op;
+use nearpm_subjects::Op;
 
 /// Places for objects, each the offset of one or 0, and a word that transactions change in place.
 pub type Stored = [u64; PLACES + 1];

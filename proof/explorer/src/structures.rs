@@ -15,7 +15,7 @@ use crate::program::{Checker, Program, Recorded, Structure, Transaction};
 use crate::programs::{Entries, Nine, Requests};
 use crate::schedule::Scheduler;
 use crate::slots::Slots;
-use crate::subjects::{
+use nearpm_subjects::{
     Numbers, Op, Ordered, OrderedTexts, Queue, Table, Text as OneText, TextTable, Texts as ManyTexts,
 };
 use crate::trace::{Bounds, Recorder, Trace, run_on};

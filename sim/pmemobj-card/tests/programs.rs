@@ -1,13 +1,10 @@
 //! The C programs of `nearpm-pmemobj` on the simulated card: the same binaries, told by the environment alone.
 
-#[path = "../../../libnearpm/pmemobj/tests/support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::rig::{End, Rig, draw};
-use support::{CARD, Library, Program};
+use nearpm_pmemobj_programs::rig::{End, Rig, draw};
+use nearpm_pmemobj_programs::{CARD, Library, Program};
 
 macro_rules! programs {
     ($( $name:ident ),* $(,)?) => { $(

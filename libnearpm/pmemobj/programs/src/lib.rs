@@ -1,7 +1,5 @@
 //! Links the library once, compiles C programs, and runs them.
 
-#![allow(dead_code, reason = "each test program uses its part")]
-
 pub mod rig;
 
 use std::path::{Path, PathBuf};
@@ -36,9 +34,14 @@ fn dependencies() -> PathBuf {
     own.parent().expect("it lies in a folder").to_owned()
 }
 
+/// The package whose test this is, which is one of the two libraries.
+fn package() -> String {
+    std::env::var("CARGO_PKG_NAME").expect("cargo and nextest name the package whose test they run")
+}
+
 /// The newest static library: cargo has built it with this test.
 fn static_library() -> PathBuf {
-    let start = format!("lib{}", env!("CARGO_PKG_NAME").replace('-', "_"));
+    let start = format!("lib{}", package().replace('-', "_"));
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rest = name.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".a"));
@@ -50,9 +53,9 @@ fn static_library() -> PathBuf {
     found.max_by_key(written).expect("cargo has built the static library")
 }
 
-/// Where the sources of `nearpm-pmemobj` are, of which this file is one.
+/// Where the sources of `nearpm-pmemobj` are.
 fn folder_of_pmemobj() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../libnearpm/pmemobj")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Path of the shared library, which is linked by the first call.
@@ -62,7 +65,7 @@ pub fn library() -> PathBuf {
         let folder = tempfile::tempdir().expect("a folder for the library");
         let mut link = Command::new(folder_of_pmemobj().join("link"));
         link.arg(static_library()).arg(folder.path());
-        if env!("CARGO_PKG_NAME") == "nearpm-pmemobj-card" {
+        if package() == "nearpm-pmemobj-card" {
             link.arg("nearpm_pmemobj_card");
         }
         let output = link.output().expect("the linker runs");

@@ -40,7 +40,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     // The driver for its mock, which is the card of the pools that are explored.
-    ("nearpm-explorer", &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-workloads"]),
+    (
+        "nearpm-explorer",
+        &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-subjects", "nearpm-workloads"],
+    ),
+    // What tests of several packages share.
+    ("nearpm-subjects", &["nearpm"]),
+    ("nearpm-pmemobj-programs", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-proofs", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-newfile"]),

@@ -111,7 +111,9 @@ fn programs_present() -> bool {
     let present = |name| Command::new(name).arg("--version").output().is_ok();
     let all = ["python3", "make", "gcc", "readelf"].into_iter().all(present);
     if !all {
-        nearpm_pmemobj_programs::skip("python3, make, gcc and readelf are not installed (Debian: python3 make gcc binutils)");
+        nearpm_pmemobj_programs::skip(
+            "python3, make, gcc and readelf are not installed (Debian: python3 make gcc binutils)",
+        );
     }
     all
 }

@@ -28,7 +28,8 @@ fn the_list_is_what_is_exported() {
 
 #[test]
 fn the_soname_is_that_of_pmdk() {
-    let output = Command::new("objdump").arg("-p").arg(nearpm_pmemobj_programs::library()).output().expect("objdump runs");
+    let output =
+        Command::new("objdump").arg("-p").arg(nearpm_pmemobj_programs::library()).output().expect("objdump runs");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().any(|line| line.split_whitespace().eq(["SONAME", "libpmemobj.so.1"])), "{text}");
 }
@@ -36,7 +37,8 @@ fn the_soname_is_that_of_pmdk() {
 /// Executables have a copy of this variable, so that the library must ask the loader where it is.
 #[test]
 fn the_variable_that_programs_copy_is_reached_by_the_global_offset_table() {
-    let output = Command::new("objdump").arg("-R").arg(nearpm_pmemobj_programs::library()).output().expect("objdump runs");
+    let output =
+        Command::new("objdump").arg("-R").arg(nearpm_pmemobj_programs::library()).output().expect("objdump runs");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().any(|l| l.contains("GLOB_DAT") && l.contains("_pobj_cache_invalidate")), "{text}");
 }

@@ -6,8 +6,8 @@ use nearpm::direct::Mode;
 use nearpm::memory::{Event, Image, TestMemory};
 use nearpm::prelude::*;
 
-use nearpm_subjects::{Op, Subject};
 use crate::{contents, objects, options, subject};
+use nearpm_subjects::{Op, Subject};
 
 /// Numbers from a seed, the same on every machine.
 struct Draw(u64);

@@ -15,10 +15,10 @@ use crate::program::{Checker, Program, Recorded, Structure, Transaction};
 use crate::programs::{Entries, Nine, Requests};
 use crate::schedule::Scheduler;
 use crate::slots::Slots;
+use crate::trace::{Bounds, Recorder, Trace, run_on};
 use nearpm_subjects::{
     Numbers, Op, Ordered, OrderedTexts, Queue, Table, Text as OneText, TextTable, Texts as ManyTexts,
 };
-use crate::trace::{Bounds, Recorder, Trace, run_on};
 
 /// What a thread works on.
 #[derive(Clone, Copy, Persistent)]

@@ -10,8 +10,8 @@ use nearpm::prelude::*;
 
 use crate::effects::Blocked;
 use crate::options::Level;
-use crate::server::Shared;
 use crate::service::{Service, Turn};
+use crate::shared::Shared;
 use crate::store::Search;
 use crate::tally::count;
 

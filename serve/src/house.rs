@@ -8,8 +8,8 @@ use nearpm::Error;
 
 use crate::batch::is_fatal;
 use crate::options::Level;
-use crate::server::{Shared, now_ms};
 use crate::service::Service;
+use crate::shared::{Shared, now_ms};
 
 /// Time between two looks for expired keys.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);

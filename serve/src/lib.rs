@@ -5,7 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`options`] | what a server is told when it is started |
-//! | [`server`], `listener`, `worker`, `connection` | threads, event loops, clients |
+//! | [`server`], `shared`, `listener`, `worker`, `connection` | threads, what they share, event loops, clients |
 //! | `stream` | TLS |
 //! | `limits`, `metrics` | descriptors; what Prometheus fetches |
 //! | `house` | expiry, synchronisation in the background |
@@ -38,6 +38,7 @@ pub mod options;
 pub mod redis;
 pub mod server;
 pub mod service;
+mod shared;
 mod store;
 mod stream;
 pub mod tally;

@@ -13,8 +13,8 @@ use socket2::{SockRef, TcpKeepalive};
 
 use crate::effects::Inbox;
 use crate::fault::system;
-use crate::server::Shared;
 use crate::service::Service;
+use crate::shared::Shared;
 
 const LISTENER: Token = Token(0);
 

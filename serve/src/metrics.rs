@@ -11,8 +11,8 @@ use nearpm::Error;
 
 use crate::fault::system;
 use crate::options::resolve;
-use crate::server::Shared;
 use crate::service::Service;
+use crate::shared::Shared;
 use crate::tally::of;
 
 /// Time between two looks for somebody who asks.

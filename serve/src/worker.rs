@@ -17,8 +17,8 @@ use crate::batch::{self, Lane};
 use crate::connection::{Connection, READ_BYTES};
 use crate::effects::{Inbox, Mailbox};
 use crate::fault::system;
-use crate::server::{Shared, now_ms};
 use crate::service::{Peer, Service};
+use crate::shared::{Shared, now_ms};
 use crate::stream::Stream;
 
 const WAKER: Token = Token(0);

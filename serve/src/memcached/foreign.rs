@@ -16,7 +16,7 @@ pub fn is_foreign(input: &[u8]) -> bool {
         [b'*', b'0'..=b'9', ..] => return true,
         _ => {}
     }
-    let Some(end) = input.iter().take(super::parse::LINE_BYTES).position(|&byte| byte == b'\n') else { return false };
+    let Some(end) = input.iter().take(super::line::LINE_BYTES).position(|&byte| byte == b'\n') else { return false };
     let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let Some(verb) = words.next() else { return false };

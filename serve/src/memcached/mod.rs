@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `command.rs` | what clients ask for |
-//! | `parse.rs`, `parse_put.rs`, `parse_meta.rs`, `multiget.rs` | the protocol, as it comes |
+//! | `line.rs`, `parse.rs`, `parse_put.rs`, `parse_meta.rs`, `multiget.rs` | the protocol, as it comes |
 //! | `foreign.rs` | other protocols, which are hung up on |
 //! | `session.rs`, `guard.rs` | who a client is, what it may do |
 //! | `cache.rs` | which items live, and what is done to them |
@@ -16,6 +16,7 @@ mod command;
 mod detail;
 mod foreign;
 mod guard;
+mod line;
 mod meta;
 mod multiget;
 mod parse;

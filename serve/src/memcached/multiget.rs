@@ -1,6 +1,6 @@
 //! Multi-gets: their lines may be of any length, and their replies too, so that keys are taken and answered a few at a time.
 
-use super::parse::{KEY_BYTES, is_key};
+use super::line::{KEY_BYTES, is_key};
 
 /// Keys that are taken at a time.
 pub const FEW: usize = 16;

@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::command::{Command, Meta, Request};
-use super::parse::{ERROR, FORMAT, Parsed, is_key, number, time};
+use super::line::{ERROR, FORMAT, Parsed, is_key, number, time};
 use super::parse_put::{TOO_LARGE, block, length, pass_over};
 
 /// Keys in base64. As memcached's decoder, it passes over bits behind the last whole byte.

@@ -5,7 +5,7 @@
 //! the connection ends with the error.
 
 use super::command::{Command, Request, Store};
-use super::parse::{ERROR, FORMAT, Parsed, is_key, is_quiet, number, time};
+use super::line::{ERROR, FORMAT, Parsed, is_key, is_quiet, number, time};
 
 /// A value whose length does not fit.
 pub const CHUNK: &str = "CLIENT_ERROR bad data chunk";

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Memcached;
 use super::command::{Command, Read, Request};
+use super::line::{FORMAT, Parsed};
 use super::multiget::{self, End};
-use super::parse::{self, FORMAT, Limits, Parsed};
+use super::parse::{self, Limits};
 use crate::access::{Access, User};
 use crate::service::Admission;
 

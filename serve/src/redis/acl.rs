@@ -3,9 +3,9 @@
 use super::channels::{unknown_subcommand, wrong_words};
 use super::db::{Db, Outcome, Words, refuse, refuse_with};
 use super::guard;
-use super::registry::Group;
+
 use super::reply::Reply;
-use super::table::{self, TABLE};
+use super::spec::{self, Group, TABLE};
 use super::words::{integer, is};
 use crate::access::{DEFAULT, User};
 use crate::effects::Mail;
@@ -33,7 +33,7 @@ fn unknown(rule: &[u8]) -> bool {
         Some(category) => category != "all" && !categories().contains(&category),
         None => {
             let (name, sub) = what.split_once('|').map_or((what.as_str(), None), |(name, sub)| (name, Some(sub)));
-            table::find(name.as_bytes()).is_none_or(|spec| sub.is_some_and(|sub| !spec.has('c') || sub.is_empty()))
+            spec::find(name.as_bytes()).is_none_or(|spec| sub.is_some_and(|sub| !spec.has('c') || sub.is_empty()))
         }
     }
 }
@@ -111,7 +111,7 @@ fn dry_run(db: &Db<'_>, name: &[u8], words: Words<'_>, reply: &mut Reply<'_>) ->
         return refuse_with(format!("ERR User '{}' not found", String::from_utf8_lossy(name)));
     };
     let command = String::from_utf8_lossy(&words[0]).into_owned();
-    let Some(spec) = table::find(&words[0]) else { return refuse_with(format!("ERR Command '{command}' not found")) };
+    let Some(spec) = spec::find(&words[0]) else { return refuse_with(format!("ERR Command '{command}' not found")) };
     if !spec.takes(words.len()) {
         return refuse_with(format!("ERR wrong number of arguments for '{}' command", spec.name));
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn every_category_has_commands() {
         for category in categories() {
-            let has = |spec: &table::Spec| spec.categories(None).contains(&category);
+            let has = |spec: &spec::Spec| spec.categories(None).contains(&category);
             assert!(TABLE.iter().any(has), "{category}");
         }
         for spec in TABLE {

@@ -3,8 +3,9 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
+use super::ranges::change_bytes;
 use super::reply::Reply;
-use super::strings::{change_bytes, value};
+use super::strings::value;
 use super::words::{integer, is};
 use crate::store::Name;
 

@@ -3,8 +3,9 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, Outcome, SYNTAX, refuse};
+use super::ranges::change_bytes;
 use super::reply::Reply;
-use super::strings::{change_bytes, put, value};
+use super::strings::{put, value};
 use super::words::{integer, is, part};
 use crate::store::{Name, item};
 

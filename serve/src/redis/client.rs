@@ -6,6 +6,7 @@ use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
 use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
+use super::request::nothing;
 use super::words::{integer, is};
 use crate::effects::Mail;
 
@@ -100,7 +101,7 @@ fn unblock(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
         if with_error {
             said.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
-            super::serve::nothing(&waiter.command, &mut said);
+            nothing(&waiter.command, &mut said);
         }
         db.effects.send(&waiter.client.mailbox, Mail::Answer { ticket: *ticket, reply: out });
     }

@@ -1,6 +1,6 @@
 //! What a client may ask for. Which keys and channels a command names, and which categories it is in, says its row in `table.rs`.
 
-use super::table::{Id, Spec};
+use super::spec::{Id, Spec};
 use super::words::is;
 use crate::access::User;
 
@@ -61,7 +61,7 @@ pub fn is_handshake(input: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::TABLE;
+    use super::super::spec::TABLE;
     use super::*;
 
     fn words(line: &str) -> Vec<Vec<u8>> {
@@ -76,7 +76,7 @@ mod tests {
 
     fn refused(user: &User, line: &str) -> bool {
         let words = words(line);
-        refusal(Some(user), super::super::table::find(&words[0]).expect("a command"), &words).is_some()
+        refusal(Some(user), super::super::spec::find(&words[0]).expect("a command"), &words).is_some()
     }
 
     #[test]

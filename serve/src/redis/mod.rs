@@ -4,16 +4,16 @@
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
 //! | `request.rs`, `session.rs`, `greeting.rs`, `listening.rs` | what is asked for; what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
-//! | `table.rs`, `registry.rs` | the commands, one row for each |
+//! | `table.rs`, `spec.rs`, `dispatch.rs` | the commands, one row for each; what is said of one; how it is called |
 //! | `guard.rs` | what a client may ask for |
-//! | `db.rs`, `value.rs` | values of several kinds under keys; a whole value outside of the pool |
+//! | `db.rs`, `elements/`, `value.rs` | values of several kinds under keys, and their elements; a whole value outside of the pool |
 //! | `words.rs` | what the words of commands say |
 //! | `watch.rs`, `waiting.rs`, `channels.rs`, `clients.rs`, `slowlog.rs`, `settings.rs` | what clients share besides the pool |
-//! | `serve.rs` | how requests are run |
-//! | `strings.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
+//! | `run.rs`, `serve.rs` | how commands are run; the protocol as the server sees it |
+//! | `strings.rs`, `ranges.rs`, `lcs.rs`, `numbers.rs`, `bits.rs`, `bitfield.rs` | commands of strings |
 //! | `lists/`, `sets/`, `hashes/`, `zsets/` | commands of collections |
 //! | `generic.rs`, `expiry.rs`, `scan.rs`, `rename.rs`, `sort.rs`, `object.rs`, `dump/` | commands of all keys |
-//! | `about.rs`, `config.rs`, `client.rs`, `acl.rs`, `monitors.rs` | the server, its clients and users |
+//! | `about.rs`, `info.rs`, `commands.rs`, `config.rs`, `client.rs`, `acl.rs`, `monitors.rs` | the server, its clients and users |
 //! | `rank.rs` | members of sorted sets in their order |
 
 mod about;
@@ -23,26 +23,31 @@ mod bits;
 mod channels;
 mod client;
 mod clients;
+mod commands;
 mod config;
 mod db;
+mod dispatch;
 mod dump;
+mod elements;
 mod expiry;
 mod generic;
 mod greeting;
 mod guard;
 mod hashes;
+mod info;
 mod lcs;
 mod listening;
 mod lists;
 mod monitors;
 mod numbers;
 mod object;
+mod ranges;
 mod rank;
-mod registry;
 mod rename;
 mod reply;
 mod request;
 mod resp;
+mod run;
 mod scan;
 mod serve;
 mod session;
@@ -50,6 +55,7 @@ mod sets;
 mod settings;
 mod slowlog;
 mod sort;
+mod spec;
 mod strings;
 mod table;
 mod value;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::channels::Change;
 use super::clients::Client;
 use super::db::Refusal;
-use super::table::Spec;
+use super::reply::Reply;
+use super::spec::{Id, Spec};
 use super::watch::WatchSet;
 
 /// A command whose number of words is right.
@@ -107,4 +108,9 @@ pub fn answer(refusal: &Refusal) -> String {
         Refusal::Pool(error @ nearpm::Error::Full { .. }) => format!("OOM command not allowed: {error}"),
         Refusal::Pool(error) => format!("ERR {error}"),
     }
+}
+
+/// The reply to a command that has waited in vain.
+pub fn nothing(command: &Command, reply: &mut Reply<'_>) {
+    if matches!(command.spec.id, Id::Blmove | Id::Brpoplpush) { reply.null() } else { reply.null_array() }
 }

@@ -11,7 +11,7 @@ use super::guard;
 use super::reply::Reply;
 use super::request::{Command, Request};
 use super::resp::{Parsed, Parser};
-use super::table::{self, Id};
+use super::spec::{self, Id};
 use super::watch::WatchSet;
 use super::words::is;
 use crate::access::{DEFAULT, User};
@@ -143,7 +143,7 @@ impl Session {
     }
 
     fn take(&mut self, mut words: Vec<Vec<u8>>) -> Request {
-        let Some(spec) = self.state.names.meant(&words[0]).and_then(table::find) else {
+        let Some(spec) = self.state.names.meant(&words[0]).and_then(spec::find) else {
             return self.refuse(&unknown(&words));
         };
         if !spec.takes(words.len()) {

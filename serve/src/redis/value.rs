@@ -3,9 +3,9 @@
 use nearpm::prelude::*;
 
 use super::db::{Db, ELEMENT, Found, Hash, Kind, List, Outcome, Set, ZSet, head};
+use super::elements::{hash, list, zset};
 use super::rank::Place;
-use super::{hashes, lists, zsets};
-use crate::store::{Blob, Item, Name, item};
+use crate::store::{Item, Name, item};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl Value {
             }
             Value::List(elements) => {
                 let Found { item, body } = db.new_collection::<List>(tx, name, Kind::List, expires)?;
-                let bytes = lists::push_all(tx, body, false, elements)?;
+                let bytes = list::push_all(tx, body, false, elements)?;
                 db.resize(tx, name, item, (bytes, 0), 1)?;
             }
             Value::Set(members) => {
@@ -99,7 +99,7 @@ impl Value {
                 let Found { item, body } = db.new_collection::<Hash>(tx, name, Kind::Hash, expires)?;
                 let (mut more, mut less) = (0, 0);
                 for (field, value) in fields {
-                    let (_, bytes) = hashes::put(tx, body, field, value)?;
+                    let (_, bytes) = hash::put(tx, body, field, value)?;
                     (more, less) = (more + bytes.0, less + bytes.1);
                 }
                 db.resize(tx, name, item, (more, less), 1)?;
@@ -108,8 +108,8 @@ impl Value {
                 let Found { item, body } = db.new_collection::<ZSet>(tx, name, Kind::ZSet, expires)?;
                 let mut bytes = 0;
                 for (member, score) in members {
-                    if zsets::put(tx, body, member, *score)? {
-                        bytes += zsets::weight(member);
+                    if zset::put(tx, body, member, *score)? {
+                        bytes += zset::weight(member);
                     }
                 }
                 db.resize(tx, name, item, (bytes, 0), 1)?;
@@ -117,11 +117,4 @@ impl Value {
         }
         Ok(())
     }
-}
-
-/// Gives elements that a collection no longer has back to the pool, and says how many bytes they counted for.
-pub fn release(tx: &mut impl Store, element: Blob) -> Result<u64, Error> {
-    let bytes = ELEMENT + element.len(tx)?;
-    element.release(tx)?;
-    Ok(bytes)
 }

@@ -7,8 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::inserted::Inserted;
-use crate::scans::MOST_SCANNED;
-use crate::workload::{Distribution, Kind, Workload};
+use crate::workload::{Distribution, Kind, MOST_SCANNED, Workload};
 
 /// The key of a record, as YCSB names it.
 pub fn key(number: u64) -> String {

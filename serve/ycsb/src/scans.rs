@@ -9,8 +9,6 @@ use nearpm_workloads::programs::ycsb::scatter;
 
 use crate::requests::key;
 
-/// Records that a scan asks for at most (YCSB's `maxscanlength`).
-pub const MOST_SCANNED: u64 = 100;
 /// Records that earlier runs may have inserted behind those that were loaded.
 const LATER: u64 = 1 << 20;
 

@@ -5,6 +5,9 @@ use std::str::FromStr;
 use nearpm_workloads::programs::ycsb::Mix;
 use serde::Serialize;
 
+/// Records that a scan asks for at most (YCSB's `maxscanlength`).
+pub const MOST_SCANNED: u64 = 100;
+
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

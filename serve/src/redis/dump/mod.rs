@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `write.rs` | the plain forms, which every Redis since 5 reads |
 //! | `read.rs` | all forms that Redis 2.6 to 7.0 write, of strings, lists, sets, hashes, and sorted sets |
+//! | `input.rs` | bytes one after the other |
 //! | `packed.rs` | rows that Redis keeps in one piece of memory: listpacks, ziplists, sets of integers; compressed strings |
 
+mod input;
 mod packed;
 mod read;
 mod write;

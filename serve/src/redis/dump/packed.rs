@@ -1,6 +1,6 @@
 //! Rows that Redis keeps in one piece of memory, and compressed strings.
 
-use super::read::Input;
+use super::input::Input;
 
 /// A number with a sign, of so many low bits.
 fn signed(raw: u64, bits: u32) -> Vec<u8> {

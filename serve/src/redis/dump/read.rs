@@ -1,37 +1,14 @@
 //! All forms of values. What contradicts itself is none.
 
+use super::input::Input;
 use super::packed::{decompress, integers, listpack, ziplist, zipmap};
 use super::write::kind;
 use crate::redis::value::Value;
 
-/// Bytes that are read one after the other.
-pub struct Input<'a>(pub &'a [u8]);
-
 /// Bytes of a string that was compressed, at most.
 const MOST_BYTES: usize = 512 << 20;
 
-impl<'a> Input<'a> {
-    /// The next bytes.
-    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    /// The next byte.
-    pub fn byte(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    /// The next bytes, the lowest first, as a number without a sign.
-    pub fn little(&mut self, count: usize) -> Option<u64> {
-        Some(self.take(count)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    }
-
-    fn big(&mut self, count: usize) -> Option<u64> {
-        Some(self.take(count)?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    }
-
+impl Input<'_> {
     /// A length; `Err` has the number of a special form of a string.
     fn length_or_form(&mut self) -> Option<Result<usize, u8>> {
         let first = self.byte()?;

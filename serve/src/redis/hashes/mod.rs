@@ -7,24 +7,15 @@ pub use draw::hrandfield;
 use nearpm::prelude::*;
 
 use super::db::{Db, ELEMENT, Found, Hash, Kind, OVERFLOW, Outcome, Refusal, refuse};
+use super::elements::hash::put;
 use super::numbers::add;
 use super::reply::Reply;
 use super::resp::number;
 use super::words::{integer, is};
-use crate::store::{Blob, Name};
+use crate::store::Name;
 
 fn hash(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<Hash>>> {
     db.collection(from, name, Kind::Hash)
-}
-
-/// Sets a field; gives whether it is new, and the bytes that came and went.
-pub fn put(tx: &mut impl Store, body: Ptr<Hash>, field: &[u8], value: &[u8]) -> Result<(bool, (u64, u64)), Error> {
-    let blob = Blob::make(tx, value)?;
-    let old = body.insert(tx, &Name::of(field), blob)?;
-    let Some(old) = old else { return Ok((true, (ELEMENT + (field.len() + value.len()) as u64, 0))) };
-    let less = old.len(tx)?;
-    old.release(tx)?;
-    Ok((false, (value.len() as u64, less)))
 }
 
 /// HSET, HMSET key field value ...

@@ -4,9 +4,9 @@ use nearpm::prelude::*;
 
 use super::edit::end_of;
 use super::ends::pop_many;
-use super::row::{pop_one, push_all};
 use super::{is_left, list};
 use crate::redis::db::{Db, Found, Kind, List, Outcome};
+use crate::redis::elements::list::{pop_one, push_all};
 use crate::redis::reply::Reply;
 use crate::redis::words::{Pops, keys_and_patience, looked_at, or_nothing, patience, pops};
 use crate::store::Name;

@@ -3,8 +3,8 @@
 use nearpm::prelude::*;
 
 use super::list;
-use super::row::{insert, remove, replace};
 use crate::redis::db::{Db, Found, Outcome, SYNTAX, refuse};
+use crate::redis::elements::list::{insert, remove, replace};
 use crate::redis::reply::Reply;
 use crate::redis::words::{integer, is, part};
 use crate::store::Name;

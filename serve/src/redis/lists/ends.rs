@@ -2,9 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::row::{pop_one, push_all};
 use super::{is_left, list};
 use crate::redis::db::{Db, Found, Kind, List, Outcome};
+use crate::redis::elements::list::{pop_one, push_all};
 use crate::redis::reply::Reply;
 use crate::redis::words::{count_of, wrong_count};
 use crate::store::Name;

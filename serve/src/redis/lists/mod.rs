@@ -2,7 +2,6 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `row.rs` | elements in the pool, by place |
 //! | `ends.rs` | pushes and pops |
 //! | `look.rs` | reading |
 //! | `edit.rs` | changes in the middle |
@@ -12,13 +11,11 @@ mod between;
 mod edit;
 mod ends;
 mod look;
-mod row;
 
 pub use between::{blmove, blmpop, bpop, brpoplpush, lmove, lmpop, rpoplpush};
 pub use edit::{linsert, lrem, lset, ltrim};
 pub use ends::{pop, push};
 pub use look::{lindex, llen, lpos, lrange};
-pub use row::push_all;
 
 use nearpm::prelude::*;
 

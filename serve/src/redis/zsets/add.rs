@@ -2,8 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::{put, score, take, weight, zset};
+use super::{score, zset};
 use crate::redis::db::{Db, Found, Kind, Outcome, SYNTAX, ZSet, refuse};
+use crate::redis::elements::zset::{put, take, weight};
 use crate::redis::reply::Reply;
 use crate::store::Name;
 

@@ -24,8 +24,7 @@ pub use range::{zcount, zrange, zrangestore, zremrange};
 
 use nearpm::prelude::*;
 
-use super::db::{Db, ELEMENT, Found, Kind, Outcome, ZSet};
-use super::rank::Place;
+use super::db::{Db, Found, Kind, Outcome, ZSet};
 use super::reply::Reply;
 use super::words::float_or;
 use crate::store::Name;
@@ -34,31 +33,8 @@ fn zset(db: &Db<'_>, from: &impl Load, name: &Name) -> Outcome<Option<Found<ZSet
     db.collection(from, name, Kind::ZSet)
 }
 
-/// A member is kept twice.
-pub fn weight(member: &[u8]) -> u64 {
-    2 * (ELEMENT + member.len() as u64)
-}
-
 fn score(word: &[u8]) -> Outcome<f64> {
     float_or(word, "ERR value is not a valid float")
-}
-
-/// Gives a member a score; whether it is new.
-pub fn put(tx: &mut impl Store, body: Ptr<ZSet>, member: &[u8], score: f64) -> Result<bool, Error> {
-    let old = body.scores().insert(tx, &Name::of(member), score.to_bits())?;
-    let place = |score| Place { score, member: member.to_vec() };
-    if let Some(old) = old {
-        body.order().remove(tx, &place(f64::from_bits(old)))?;
-    }
-    body.order().insert(tx, &place(score), 0)?;
-    Ok(old.is_none())
-}
-
-/// Removes a member, whether it was there.
-fn take(tx: &mut impl Store, body: Ptr<ZSet>, member: &[u8]) -> Result<bool, Error> {
-    let Some(score) = body.scores().remove(tx, &Name::of(member))? else { return Ok(false) };
-    body.order().remove(tx, &Place { score: f64::from_bits(score), member: member.to_vec() })?;
-    Ok(true)
 }
 
 /// Replies with members and their scores, which version 3 has in pairs.

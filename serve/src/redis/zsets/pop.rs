@@ -2,8 +2,9 @@
 
 use nearpm::prelude::*;
 
-use super::{take, weight, zset};
+use super::zset;
 use crate::redis::db::{Db, Found, Outcome, ZSet};
+use crate::redis::elements::zset::{take, weight};
 use crate::redis::rank::Place;
 use crate::redis::reply::Reply;
 use crate::redis::words::{Pops, count_of, is, keys_and_patience, looked_at, or_nothing, patience, pops, wrong_count};

@@ -3,8 +3,8 @@
 
 use nearpm::prelude::*;
 
+use super::release;
 use crate::redis::db::{ELEMENT, List};
-use crate::redis::value::release;
 use crate::store::Blob;
 
 /// From one number to the next, so that two billion elements can come at one end.

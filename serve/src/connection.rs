@@ -9,8 +9,12 @@ use crate::effects::{Blocked, Mail, Mailbox};
 use crate::service::{Admission, Service};
 use crate::stream::Stream;
 
-/// Bytes that are read from a client in one turn.
+/// Bytes that are read from a client by one call.
 pub const READ_BYTES: usize = 64 << 10;
+/// Calls after which a client has had its turn: what it has sent by then shares a transaction.
+const READS: usize = 16;
+/// Bytes of an input that keep their memory while the client is there: what a value of usual length takes.
+const KEPT_BYTES: usize = 4 * READ_BYTES;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
 /// Bytes of messages that may wait for a client.
@@ -33,6 +37,8 @@ pub struct Connection<S: Service> {
     readable: bool,
     /// It may take more.
     writable: bool,
+    /// The client has closed its side: what is read ends with nothing.
+    hung_up: bool,
     /// Nothing more is read: the last request is waiting, or the client has closed its side.
     ending: bool,
     /// There may be whole requests in the input that had to wait.
@@ -59,6 +65,7 @@ impl<S: Service> Connection<S> {
             written: 0,
             readable: true,
             writable: true,
+            hung_up: false,
             ending: false,
             stalled: false,
             blocked: None,
@@ -83,10 +90,11 @@ impl<S: Service> Connection<S> {
         !self.broken && (self.written < self.output.len() || self.socket.has_unsent())
     }
 
-    /// The system says that the socket can go on.
-    pub fn wake(&mut self, readable: bool, writable: bool) {
-        self.readable |= readable;
+    /// The system says that the socket can go on, or that the client has closed its side.
+    pub fn wake(&mut self, readable: bool, writable: bool, hung_up: bool) {
+        self.readable |= readable || hung_up;
         self.writable |= writable;
+        self.hung_up |= hung_up;
     }
 
     /// A client that does not read its replies is not listened to.
@@ -116,24 +124,29 @@ impl<S: Service> Connection<S> {
             || (self.ending && !self.stalled && self.waiting.is_empty() && !self.has_unsent())
     }
 
-    /// Reads what has come, as much as the buffer takes, and takes the requests from it.
+    /// Reads what has come, up to a limit, and takes the requests from it.
     pub fn receive(&mut self, service: &S, buffer: &mut [u8]) {
         self.admit(service);
-        if !self.readable || self.ending || self.is_slow() || self.waiting.len() >= MOST_WAITING {
-            return;
-        }
-        let read = self.socket.read(buffer);
-        match read {
-            Ok(0) => self.ending = true,
-            Ok(bytes) => {
-                self.heard = Instant::now();
-                self.input.extend_from_slice(&buffer[..bytes]);
+        for _ in 0..READS {
+            let enough = self.is_slow() || self.waiting.len() >= MOST_WAITING;
+            if !self.readable || self.ending || self.broken || enough {
+                return;
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => self.broken = true,
+            let read = self.socket.read(buffer);
+            match read {
+                Ok(0) => self.ending = true,
+                Ok(bytes) => {
+                    self.heard = Instant::now();
+                    // There was no more: the system says when there is (epoll(7)).
+                    self.readable = bytes == buffer.len() || self.hung_up || !self.socket.is_plain();
+                    self.input.extend_from_slice(&buffer[..bytes]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.broken = true,
+            }
+            self.admit(service);
         }
-        self.admit(service);
     }
 
     fn admit(&mut self, service: &S) {
@@ -154,7 +167,7 @@ impl<S: Service> Connection<S> {
         self.stalled = self.taken < self.input.len() && self.waiting.len() >= MOST_WAITING;
         if self.taken == self.input.len() {
             self.input.clear();
-            self.input.shrink_to(READ_BYTES);
+            self.input.shrink_to(KEPT_BYTES);
             self.taken = 0;
         } else if self.taken >= READ_BYTES {
             self.input.drain(..self.taken);

@@ -17,13 +17,19 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const SWEEPING: Duration = Duration::from_millis(20);
 /// Time between two looks at the log.
 const TIDYING: Duration = Duration::from_millis(25);
-/// Bytes of the log that are worth the synchronisations that it takes to bring them home.
-const WORTH_TIDYING: u64 = 1 << 20;
+/// Time after which less of the log is worth the synchronisations that it takes to bring it home.
+const TIDIED: Duration = Duration::from_secs(1);
+/// Bytes of the log that are worth it then: the next open has less to read.
+const WORTH_A_LOOK: u64 = 256 << 10;
+
+/// Time after which pages of the pool's file that were brought home leave the process.
+const LET_GO: Duration = Duration::from_secs(5);
 
 /// Keeps house until the server stops.
 pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), Error> {
     let every = Duration::from_millis(shared.options.sync_ms);
-    let (mut swept, mut synchronised) = (Instant::now(), Instant::now());
+    let (mut swept, mut synchronised, mut tidied) = (Instant::now(), Instant::now(), Instant::now());
+    let (mut touched, mut let_go) = (false, Instant::now());
     let is_async = shared.options.durability == Level::Async;
     let wait = if is_async { TIDYING.min(every) } else { TIDYING };
     while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
@@ -32,7 +38,17 @@ pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(
             shared.pool.wait_durable()?;
         }
         // Beside those who serve clients: they would do it themselves when the log is full, and their clients would wait.
-        shared.pool.tidy(WORTH_TIDYING)?;
+        let is_time = tidied.elapsed() >= TIDIED;
+        let most = shared.pool.worth_tidying();
+        let done = shared.pool.tidy(if is_time { WORTH_A_LOOK.min(most) } else { most })?;
+        if done || is_time {
+            tidied = Instant::now();
+        }
+        touched |= done;
+        if touched && let_go.elapsed() >= LET_GO {
+            shared.pool.let_pages_go();
+            (touched, let_go) = (false, Instant::now());
+        }
         if swept.elapsed() < HOUSEKEEPING {
             continue;
         }

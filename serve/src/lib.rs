@@ -44,6 +44,8 @@ mod stream;
 pub mod tally;
 mod worker;
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use foreground::{ServeCommand, serve};
@@ -51,6 +53,7 @@ use nearpm::Error;
 use nearpm::direct::DirectPool;
 
 use access::Access;
+use fault::system;
 use listener::Listener;
 pub use options::{Eviction, Level, Options, Survival};
 pub use server::Server;
@@ -58,12 +61,27 @@ use server::Start;
 use service::Service;
 use tally::Totals;
 
+/// Refuses what names nothing: who takes a command away relies on it, and a pool is made in a folder that is there.
+fn look_at_names<S: Service>(options: &Options) -> Result<(), Error> {
+    let unknown = |what: String, why| Err(system(&what, io::Error::new(io::ErrorKind::NotFound, why)));
+    if let Some((name, _)) = options.access.renamed.iter().find(|(name, _)| !S::has_command(name)) {
+        return unknown(format!("rename the command {name:?}"), "there is no such command");
+    }
+    let folder = Path::new(&options.pool).parent().filter(|folder| !folder.as_os_str().is_empty());
+    // A card's pool is named otherwise: `card:device/name`.
+    match folder.filter(|folder| !options.pool.contains(':') && !folder.is_dir()) {
+        Some(folder) => unknown(format!("look into {}", folder.display()), "there is no such folder"),
+        None => Ok(()),
+    }
+}
+
 /// Takes the address, then opens the pool, or creates it together with what the service keeps there: a server that cannot start
 /// leaves no pool behind.
 fn start<S: Service>(
     mut options: Options,
     service: impl Fn(&DirectPool, &Options, Arc<Totals>, Arc<Access>) -> Result<S, Error>,
 ) -> Result<Server<S>, Error> {
+    look_at_names::<S>(&options)?;
     options.network.max_clients = limits::clients(options.network.max_clients);
     let access = Arc::new(Access::new(&options.access)?);
     let tls = stream::tls(&options.network)?;

@@ -71,7 +71,7 @@ impl Listener {
                 }
                 shared.totals.clients.fetch_add(1, Ordering::Relaxed);
                 let number = shared.totals.accepted.fetch_add(1, Ordering::Relaxed) + 1;
-                prepare(&socket, shared.options.network.tcp_keepalive);
+                prepare(&socket, shared.service.clients().keepalive);
                 log::debug!("client {peer} comes");
                 inboxes[next % inboxes.len()].put(number, socket)?;
                 next += 1;
@@ -83,8 +83,9 @@ impl Listener {
 
 /// What a client is told that is not let in.
 fn refusal<S: Service>(shared: &Shared<S>, peer: SocketAddr) -> Option<&'static [u8]> {
-    if shared.totals.clients.load(Ordering::Relaxed) >= shared.options.network.max_clients as u64 {
-        log::warn!("client {peer} is turned away: there are {} already", shared.options.network.max_clients);
+    let most = shared.service.clients().most;
+    if shared.totals.clients.load(Ordering::Relaxed) >= most as u64 {
+        log::warn!("client {peer} is turned away: there are {most} already");
         return Some(S::TOO_MANY);
     }
     let is_near = peer.ip().to_canonical().is_loopback();

@@ -84,7 +84,7 @@ fn text<S: Service>(shared: &Shared<S>) -> String {
         let _ = write!(out, "# HELP nearpm_{name} {help}\n# TYPE nearpm_{name} {kind}\nnearpm_{name} {value}\n");
     };
     metric("connected_clients", "gauge", "Clients that are connected.", of(&totals.clients));
-    metric("max_clients", "gauge", "Clients that may be connected.", shared.options.network.max_clients as u64);
+    metric("max_clients", "gauge", "Clients that may be connected.", shared.service.clients().most as u64);
     metric("connections_total", "counter", "Clients that came.", of(&totals.accepted));
     metric("rejected_connections_total", "counter", "Clients that were turned away.", of(&totals.refused));
     metric("idle_disconnects_total", "counter", "Clients that asked for nothing for too long.", of(&totals.idle));

@@ -1,5 +1,7 @@
 //! What a protocol is to the server.
 
+use std::time::Duration;
+
 use nearpm::direct::Tx;
 use nearpm::prelude::*;
 
@@ -45,6 +47,24 @@ pub struct Peer {
     pub mailbox: Mailbox,
 }
 
+/// What holds for all clients. It may change while the server runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Clients {
+    /// How many may be connected.
+    pub most: usize,
+    /// How long one may ask for nothing.
+    pub idle: Option<Duration>,
+    /// Seconds without a packet after which the system asks whether one is still there; 0 for never.
+    pub keepalive: u64,
+}
+
+impl Clients {
+    /// With a time in seconds, 0 for no end.
+    pub fn new(most: usize, idle: u64, keepalive: u64) -> Clients {
+        Clients { most, idle: (idle > 0).then(|| Duration::from_secs(idle)), keepalive }
+    }
+}
+
 /// A protocol with its data. Requests are taken from bytes once, and then may be run several times: a transaction that does not commit leaves
 /// nothing behind, in the pool or elsewhere.
 pub trait Service: Send + Sync + Sized + 'static {
@@ -52,6 +72,12 @@ pub trait Service: Send + Sync + Sized + 'static {
     type Session: Send;
     /// A request.
     type Request: Send;
+
+    /// Whether there is a command of a name, in lower case.
+    fn has_command(name: &str) -> bool;
+
+    /// What holds for all clients from here on.
+    fn clients(&self) -> Clients;
 
     /// A client comes.
     fn session(&self, peer: Peer) -> Self::Session;

@@ -38,6 +38,11 @@ impl Stream {
         &mut self.socket
     }
 
+    /// Whether what is read is what the socket has, so that a read that gives less than it could has given all.
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
     /// Whether there are bytes that the socket has not taken yet, besides those that were not written.
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())

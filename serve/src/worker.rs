@@ -74,7 +74,7 @@ impl<S: Service> Worker<S> {
             for event in &events {
                 let Some(client) = self.clients.get_mut(&event.token().0) else { continue };
                 let gone = event.is_error() || event.is_read_closed();
-                client.wake(event.is_readable() || gone, event.is_writable() || event.is_error());
+                client.wake(event.is_readable(), event.is_writable() || event.is_error(), gone);
                 busy.push(event.token().0);
             }
             self.welcome(&mut busy);
@@ -94,7 +94,7 @@ impl<S: Service> Worker<S> {
         while start.elapsed() < LAST_WORDS && self.clients.values().any(Connection::has_unsent) {
             std::thread::sleep(Duration::from_millis(5));
             self.clients.values_mut().for_each(|client| {
-                client.wake(false, true);
+                client.wake(false, true, false);
                 client.send();
             });
         }
@@ -104,7 +104,7 @@ impl<S: Service> Worker<S> {
 
     /// Ends the connections of clients that have asked for nothing for too long.
     fn turn_idle_away(&mut self) {
-        let Some(most) = self.shared.options.network.idle() else { return };
+        let Some(most) = self.shared.service.clients().idle else { return };
         if self.looked.elapsed() < SLEEP {
             return;
         }

@@ -19,6 +19,7 @@ use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
+use crate::memory::Backing;
 use crate::random::random_id;
 use crate::recovery::home::Home;
 
@@ -36,9 +37,14 @@ fn segment_bytes(pool_bytes: u64) -> u64 {
     (pool_bytes / 128).clamp(CHUNK_BYTES, 32 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES
 }
 
-/// Bytes of a usual segment where drains are calls: a truncation has several of them.
+/// Pools of so many bytes have a log that synchronisations of a device are worth.
+const LARGE_POOL: u64 = 256 << 20;
+
+/// Bytes of a usual segment where drains are calls: a truncation has several of them, which whoever
+/// commits meanwhile waits for, and bytes that change often go home once in each.
 fn segment_bytes_of_files(pool_bytes: u64) -> u64 {
-    segment_bytes(pool_bytes).max((pool_bytes / 256).min(128 * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES)
+    let (share, most) = if pool_bytes < LARGE_POOL { (256, 128) } else { (64, 1024) };
+    segment_bytes(pool_bytes).max((pool_bytes / share).min(most * CHUNK_BYTES) / CHUNK_BYTES * CHUNK_BYTES)
 }
 
 /// Chunks that are kept for segments: four of them, or a sixteenth of a small heap.
@@ -232,6 +238,12 @@ impl DirectPool {
         Ok(())
     }
 
+    /// So many bytes of the log are worth a [`DirectPool::tidy`] while others write: those of a usual segment, of which each
+    /// thread has two.
+    pub fn worth_tidying(&self) -> u64 {
+        if self.drain_is_a_call() { segment_bytes_of_files(self.bytes()) } else { segment_bytes(self.bytes()) }
+    }
+
     /// Brings home what the log holds, if that is at least so many bytes, while other threads go on: who commits has to do it less often then,
     /// and the next open has less to read.
     ///
@@ -254,6 +266,14 @@ impl DirectPool {
     pub(super) fn bring_home(&self) -> Result<(), Error> {
         let home = self.truncation().and_then(|turn| self.truncate_beside(&turn));
         home.map_err(|error| self.poison(error))
+    }
+
+    /// Takes pages of an ordinary file out of this process that the system holds in any case: after a truncation
+    /// those count for it that were written. What is used again is mapped again; of other memory nothing goes.
+    pub fn let_pages_go(&self) {
+        if let Backing::Mapped(memory) = self.medium.backing() {
+            memory.let_pages_go();
+        }
     }
 
     /// Truncates the log while other threads go on.
@@ -383,8 +403,7 @@ impl DirectPool {
     /// after a truncation with all shards locked: no record may name its chunks' words.
     fn make_segment(&self, longest: u64, spare: u64) -> Result<Segment, Error> {
         let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
-        let usual = if self.drain_is_a_call() { segment_bytes_of_files } else { segment_bytes };
-        let usual = (usual(self.bytes()) / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
+        let usual = (self.worth_tidying() / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
         let usual = usual.max(least);
         let take =
             |chunks| self.heap.take_chunks(chunks, ChunkWord::Log { chunks }, spare).map(|chunk| (chunk, chunks));

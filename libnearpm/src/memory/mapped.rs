@@ -230,6 +230,15 @@ impl MappedMemory {
         }
     }
 
+    /// Takes pages out of this process that the system holds in any case: the next access maps them again. Their bytes stay.
+    pub fn let_pages_go(&self) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if matches!(self.map, Map::Ordinary(_)) {
+            // SAFETY: the range is this mapping, which is one of a file and shared, so that the call changes no byte of it.
+            unsafe { libc::madvise(self.pointer().cast(), self.bytes as usize, libc::MADV_DONTNEED) };
+        }
+    }
+
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
         private_view(&self.file, &self.path, self.bytes)
@@ -465,6 +474,20 @@ mod tests {
         // On a DAX file system nothing is left to `msync`.
         let (flush, is_dax) = flush(Survives::PowerCut);
         assert_eq!(flush == Flush::Sync, !is_dax);
+    }
+
+    #[test]
+    fn pages_that_are_let_go_keep_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        file.set_len(3 * 4096).unwrap();
+        let memory = MappedMemory::map(file, &path, Survives::ProcessCrash).unwrap();
+        memory.store(4090, b"over a page");
+        memory.let_pages_go();
+        let mut read = [0; 11];
+        memory.load(4090, &mut read);
+        assert_eq!(&read, b"over a page");
     }
 
     /// Page faults of this thread that needed no medium.

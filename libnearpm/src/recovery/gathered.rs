@@ -28,6 +28,11 @@ impl Page {
         Page { number, bytes: [0; PAGE], stored: [0; PAGE / 64] }
     }
 
+    /// Makes it a page of which nothing is stored. Its bytes stay, and mean nothing.
+    fn become_blank(&mut self, number: u64) {
+        (self.number, self.stored) = (number, [0; PAGE / 64]);
+    }
+
     fn store(&mut self, start: usize, data: &[u8]) {
         let end = start + data.len();
         self.bytes[start..end].copy_from_slice(data);
@@ -60,22 +65,39 @@ impl Page {
 }
 
 /// Stores that have not gone home.
-#[derive(Default)]
 pub(super) struct Gathered {
+    /// Pages, the first of them in use: `places` has as many. The others keep their memory.
     pages: Vec<Page>,
+    /// Where the page of a number is.
     places: HashMap<u64, usize>,
     /// The place of the page that was stored to last.
     last: usize,
+    /// Pages that are gathered before they go home.
+    most: usize,
+}
+
+impl Default for Gathered {
+    fn default() -> Gathered {
+        Gathered::of_pages(MOST_PAGES)
+    }
 }
 
 impl Gathered {
+    fn of_pages(most: usize) -> Gathered {
+        Gathered { pages: Vec::new(), places: HashMap::new(), last: 0, most }
+    }
+
     /// The page of a number.
     fn page(&mut self, number: u64) -> &mut Page {
-        if self.pages.get(self.last).is_none_or(|page| page.number != number) {
-            self.last = *self.places.entry(number).or_insert_with(|| {
+        let is_last = self.last < self.places.len() && self.pages[self.last].number == number;
+        if !is_last {
+            let next = self.places.len();
+            self.last = *self.places.entry(number).or_insert(next);
+            if self.last == self.pages.len() {
                 self.pages.push(Page::new(number));
-                self.pages.len() - 1
-            });
+            } else if self.last == next {
+                self.pages[next].become_blank(number);
+            }
         }
         &mut self.pages[self.last]
     }
@@ -86,7 +108,7 @@ impl Gathered {
         while !data.is_empty() {
             let start = (at % PAGE_BYTES) as usize;
             let (here, rest) = data.split_at(data.len().min(PAGE - start));
-            if self.pages.len() == MOST_PAGES {
+            if self.places.len() == self.most {
                 self.go_home(medium);
             }
             self.page(at / PAGE_BYTES).store(start, here);
@@ -108,9 +130,11 @@ impl Gathered {
 
     /// Stores everything to where it belongs, and starts its write-back.
     pub fn go_home(&mut self, medium: &Medium) {
-        self.pages.sort_unstable_by_key(|page| page.number);
+        // Numbers and places: pages are too large to be moved about.
+        let mut order: Vec<(u64, usize)> = self.places.drain().collect();
+        order.sort_unstable();
         let (mut start, mut run) = (0, Vec::new());
-        for page in &self.pages {
+        for page in order.into_iter().map(|(_, place)| &self.pages[place]) {
             let mut at = page.next(0, true);
             while at < PAGE {
                 let end = page.next(at, false);
@@ -124,8 +148,6 @@ impl Gathered {
             }
         }
         put(medium, start, &mut run);
-        self.pages.clear();
-        self.places.clear();
     }
 }
 
@@ -200,10 +222,11 @@ mod tests {
         fn gathered_stores_are_stores(
             stores in prop::collection::vec((0..BYTES - 300, 1..300usize, 1..=255u8), 1..60),
             words in prop::collection::vec(0..BYTES / 8, 20),
+            most in 1..6usize,
         ) {
             let (medium, _) = counted();
             let mut expected = vec![0; BYTES];
-            let mut gathered = Gathered::default();
+            let mut gathered = Gathered::of_pages(most);
             for (offset, length, value) in stores {
                 gathered.store(&medium, offset as u64, &vec![value; length]);
                 expected[offset..offset + length].fill(value);

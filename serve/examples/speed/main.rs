@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `servers.rs` | servers, ours and the stock ones |
 //! | `sets.rs` | SET of Redis's protocol by redis-benchmark, and whether it was done |
+//! | `costs.rs` | what a SET costs, by counts of the system |
 //! | `cache.rs` | memcached's protocol by the YCSB client, which checks what it reads |
 //! | `record.rs` | what was measured |
 //! | `table.rs` | tables of it |
@@ -21,6 +22,7 @@
 mod client;
 
 mod cache;
+mod costs;
 mod record;
 mod servers;
 mod sets;
@@ -66,6 +68,9 @@ pub struct Arguments {
     /// Prints what the record holds, and measures nothing
     #[arg(long)]
     print: bool,
+    /// Prints what so many SETs cost each server (bytes written, processor time, synchronisations), and no rates; needs strace
+    #[arg(long, value_name = "SETS")]
+    costs: Option<u64>,
 }
 
 impl Arguments {
@@ -88,6 +93,21 @@ impl Arguments {
     fn levels(&self) -> impl Iterator<Item = Level> {
         Level::ALL.into_iter().filter(|level| self.only.is_none_or(|only| only == *level))
     }
+}
+
+/// Prints what SETs cost both servers of a level.
+fn costs(level: Level, arguments: &Arguments, requests: u64) -> Result<()> {
+    let place = tempfile::tempdir_in(&arguments.folder)?;
+    let (stock, ours) =
+        (servers::stock(level, place.path())?, servers::ours(level, place.path(), arguments.ours.as_deref())?);
+    println!("\n{}: what a SET costs, of {requests}\n", level.title());
+    println!("| server | bytes | clients | pipeline | bytes written | us of processors | synchronisations |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    for cell in arguments.cells(level) {
+        costs::print("stock", &stock, &cell, requests)?;
+        costs::print("ours", &ours, &cell, requests)?;
+    }
+    Ok(())
 }
 
 /// What one server does in a second.
@@ -141,6 +161,12 @@ fn main() -> Result<()> {
     let cores = std::thread::available_parallelism()?;
     println!("{cores} processors, load at the start {}", load());
     for level in arguments.levels() {
+        if let Some(requests) = arguments.costs {
+            if !level.is_cache() {
+                costs(level, &arguments, requests)?;
+            }
+            continue;
+        }
         if !arguments.print {
             measure(level, &arguments, &mut record)?;
         }

@@ -71,6 +71,13 @@ pub struct Running {
     child: Child,
 }
 
+impl Running {
+    /// The process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();

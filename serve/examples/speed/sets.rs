@@ -32,13 +32,30 @@ fn ask(client: &mut Client, words: &[impl AsRef<[u8]>]) -> Result<Value> {
     Ok(reply)
 }
 
+/// Takes all keys away.
+///
+/// # Errors
+/// The server refuses it.
+pub fn empty(server: &Running) -> Result<()> {
+    ask(&mut Client::try_connect(server.address)?, &["flushall"]).map(drop)
+}
+
 /// Runs it on an empty server; SETs in a second, which were done.
 ///
 /// # Errors
 /// redis-benchmark fails, or has counted what was not done.
 pub fn rate(server: &Running, cell: &Cell, requests: u64) -> Result<f64> {
-    let mut client = Client::try_connect(server.address)?;
-    ask(&mut client, &["flushall"])?;
+    empty(server)?;
+    let rate = run(server, cell, requests)?;
+    check(server, cell, requests)?;
+    Ok(rate)
+}
+
+/// Runs it; SETs in a second, as it says.
+///
+/// # Errors
+/// It fails.
+pub fn run(server: &Running, cell: &Cell, requests: u64) -> Result<f64> {
     let line = format!(
         "-p {} -t set -n {requests} -c {} -P {} -d {} -r {} --csv",
         server.address.port(),
@@ -55,18 +72,20 @@ pub fn rate(server: &Running, cell: &Cell, requests: u64) -> Result<f64> {
     }
     let row = text.lines().find(|row| row.starts_with("\"SET\""));
     let rate = row.and_then(|row| row.split(',').nth(1)?.trim_matches('"').parse().ok());
-    check(&mut client, cell, requests)?;
     rate.with_context(|| format!("no rate in {text}"))
 }
 
 /// Reads back what so many SETs must have left.
-fn check(client: &mut Client, cell: &Cell, requests: u64) -> Result<()> {
+///
+/// # Errors
+/// Something else is there.
+pub fn check(server: &Running, cell: &Cell, requests: u64) -> Result<()> {
     let (all, expected) = (keys(cell), value(cell.bytes));
-    let mut found = 0;
+    let (mut client, mut found) = (Client::try_connect(server.address)?, 0);
     for first in (0..all).step_by(AT_ONCE as usize) {
         let names = (first..all.min(first + AT_ONCE)).map(|at| format!("key:{at:012}"));
         let words: Vec<_> = std::iter::once("mget".to_owned()).chain(names).collect();
-        let Value::Array(values) = ask(client, &words)? else { bail!("MGET gives no row") };
+        let Value::Array(values) = ask(&mut client, &words)? else { bail!("MGET gives no row") };
         for value in values {
             match value {
                 Value::Null => {}
@@ -75,7 +94,7 @@ fn check(client: &mut Client, cell: &Cell, requests: u64) -> Result<()> {
             }
         }
     }
-    ensure!(ask(client, &["dbsize"])? == Value::Integer(found), "there are other keys than those that were set");
+    ensure!(ask(&mut client, &["dbsize"])? == Value::Integer(found), "there are other keys than those that were set");
     // Of so many draws from the keys at least half as many differ as on average.
     let distinct = all as f64 * (1.0 - (1.0 - 1.0 / all as f64).powf(requests as f64));
     ensure!(found as f64 >= distinct / 2.0, "{requests} SETs left {found} keys, where {distinct:.0} are expected");

@@ -34,7 +34,7 @@ use nearpm::prelude::*;
 
 use crate::access::{Access, User};
 use crate::options::{Eviction, Options, Renamed};
-use crate::service::{Admission, Peer, Service, Turn};
+use crate::service::{Admission, Clients, Peer, Service, Turn};
 use crate::store::{Keys, Name, RECLAIMED, Search, size};
 use crate::tally::Totals;
 use cache::{Cache, MemcachedRoot, Plain};
@@ -119,6 +119,15 @@ impl Service for Memcached {
     const PROTECTED: &'static [u8] =
         b"ERROR the server is in protected mode, because it has no users: it answers clients of its own machine\r\n";
     const PORT: u16 = 11211;
+
+    fn has_command(name: &str) -> bool {
+        parse::COMMANDS.contains(&name)
+    }
+
+    fn clients(&self) -> Clients {
+        let network = &self.options.network;
+        Clients::new(network.max_clients, network.timeout, network.tcp_keepalive)
+    }
 
     fn session(&self, _: Peer) -> Session {
         Session::new(&self.access)

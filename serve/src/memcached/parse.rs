@@ -6,6 +6,37 @@ use super::line::{ERROR, EXPTIME, FORMAT, LINE_BYTES, Parsed, is_key, is_quiet, 
 use super::{foreign, multiget, parse_meta, parse_put};
 use crate::options::Renamed;
 
+/// All commands.
+pub const COMMANDS: &[&str] = &[
+    "add",
+    "append",
+    "bget",
+    "cas",
+    "decr",
+    "delete",
+    "flush_all",
+    "gat",
+    "gats",
+    "get",
+    "gets",
+    "incr",
+    "ma",
+    "md",
+    "me",
+    "mg",
+    "mn",
+    "ms",
+    "prepend",
+    "quit",
+    "replace",
+    "set",
+    "slabs",
+    "stats",
+    "touch",
+    "verbosity",
+    "version",
+];
+
 /// What a server lets its clients ask for.
 #[derive(Clone, Copy)]
 pub struct Limits<'n> {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::time::Duration;
 
 use nearpm::Error;
 
@@ -16,7 +15,7 @@ pub struct NetworkOptions {
     #[arg(long)]
     pub listen: Option<String>,
     /// Clients at a time; more are turned away with an error. Fewer where the process may not open so many descriptors
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = at_least_one)]
     pub max_clients: usize,
     /// Seconds after which a client that asks for nothing is turned away; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -35,6 +34,10 @@ pub struct NetworkOptions {
     pub tls_ca: Option<String>,
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&clients| clients > 0).ok_or_else(|| "a number from 1 on".to_owned())
+}
+
 impl NetworkOptions {
     /// The address to listen at, where the protocol has a port of its own.
     ///
@@ -42,11 +45,6 @@ impl NetworkOptions {
     /// There is no such host.
     pub fn address(&self, port: u16) -> Result<SocketAddr, Error> {
         self.listen.as_deref().map_or_else(|| Ok((Ipv4Addr::LOCALHOST, port).into()), resolve)
-    }
-
-    /// How long a client may ask for nothing.
-    pub fn idle(&self) -> Option<Duration> {
-        (self.timeout > 0).then(|| Duration::from_secs(self.timeout))
     }
 }
 

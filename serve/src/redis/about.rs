@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::channels::unknown_subcommand;
-use super::db::{Db, Outcome, refuse};
+use super::db::{Db, Outcome, refuse, refuse_with};
 use super::reply::Reply;
-use super::words::integer;
+use super::subcommands::wrong_form;
+use super::words::{integer, is};
 
 /// The version of Redis whose commands these are.
 pub const VERSION: &str = "7.0.15";
@@ -68,9 +68,12 @@ pub fn wait(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
 /// FUNCTION LIST, FLUSH: there are none, and none can be loaded.
 pub fn function(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     match words[1].to_ascii_lowercase().as_slice() {
-        b"list" => reply.array(0),
+        b"list" => match words[2..].iter().find(|word| !is(word, "withcode")) {
+            Some(word) => return refuse_with(format!("ERR Unknown argument {}", String::from_utf8_lossy(word))),
+            None => reply.array(0),
+        },
         b"flush" => reply.simple("OK"),
-        _ => return Err(unknown_subcommand("FUNCTION", &words[1])),
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
 }
@@ -83,7 +86,7 @@ pub fn script(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
             words[2..].iter().for_each(|_| reply.integer(0));
         }
         b"flush" => reply.simple("OK"),
-        _ => return Err(unknown_subcommand("SCRIPT", &words[1])),
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
 }

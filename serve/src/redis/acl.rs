@@ -1,12 +1,11 @@
 //! ACL: users and what they may do, while the server runs. What is set here ends with the server; what is to stay is in its file.
 
-use super::channels::{unknown_subcommand, wrong_words};
 use super::db::{Db, Outcome, Words, refuse, refuse_with};
 use super::guard;
-
 use super::reply::Reply;
 use super::spec::{self, Group, TABLE};
-use super::words::{integer, is};
+use super::subcommands::wrong_form;
+use super::words::integer;
 use crate::access::{DEFAULT, User};
 use crate::effects::Mail;
 
@@ -164,14 +163,10 @@ pub fn acl(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
         (b"save" | b"load", []) => {
             return refuse("ERR users are read from --acl-file when the server starts, and are not written there");
         }
-        _ if SUBCOMMANDS.iter().any(|name| is(&sub, name)) => return Err(wrong_words("acl", &sub)),
-        _ => return Err(unknown_subcommand("ACL", &words[1])),
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
 }
-
-const SUBCOMMANDS: [&str; 11] =
-    ["whoami", "list", "users", "getuser", "setuser", "deluser", "cat", "dryrun", "genpass", "save", "load"];
 
 #[cfg(test)]
 mod tests {

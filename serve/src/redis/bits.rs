@@ -112,22 +112,20 @@ pub fn bitcount(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Re
 
 /// BITPOS key bit [start [end [BYTE|BIT]]]
 pub fn bitpos(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    let one = match words[2].as_slice() {
-        b"0" => false,
-        b"1" => true,
+    let one = match integer(&words[2])? {
+        0 => false,
+        1 => true,
         _ => return refuse("ERR The bit argument must be 1 or 0."),
+    };
+    let found = db.string(from, &Name::of(&words[1]))?;
+    // As Redis: of a key that is not there, nothing is asked of the other words.
+    let Some(found) = found else {
+        reply.integer(if one { -1 } else { 0 });
+        return Ok(());
     };
     if words.len() > 6 {
         return refuse(SYNTAX);
     }
-    let found = db.string(from, &Name::of(&words[1]))?;
-    let Some(found) = found else {
-        if words.len() > 3 {
-            bit_range(&words[3..], 0)?;
-        }
-        reply.integer(if one { -1 } else { 0 });
-        return Ok(());
-    };
     let bytes = value(from, found)?;
     let range = if words.len() == 3 { 0..8 * bytes.len() as u64 } else { bit_range(&words[3..], bytes.len() as u64)? };
     let touched = if range.is_empty() { 0..0 } else { range.start / 8..range.end.div_ceil(8) };

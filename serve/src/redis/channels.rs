@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::clients::Client;
-use super::db::{Db, Outcome, Refusal};
+use super::db::{Db, Outcome};
 use super::reply::Reply;
-use super::words::is;
+use super::subcommands::wrong_form;
 use crate::effects::Mail;
 use crate::glob::matches;
 
@@ -133,22 +133,7 @@ pub fn pubsub(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
                 reply.integer(0);
             }
         }
-        _ => {
-            let known = ["channels", "numsub", "numpat"].iter().any(|name| is(&words[1], name));
-            return Err(if known { wrong_words("pubsub", &words[1]) } else { unknown_subcommand("PUBSUB", &words[1]) });
-        }
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
-}
-
-/// What is said of a subcommand with a wrong number of words.
-pub fn wrong_words(command: &str, sub: &[u8]) -> Refusal {
-    let sub = String::from_utf8_lossy(sub).to_ascii_lowercase();
-    Refusal::Say(format!("ERR wrong number of arguments for '{command}|{sub}' command").into())
-}
-
-/// What is said of a subcommand that is none.
-pub fn unknown_subcommand(command: &str, sub: &[u8]) -> Refusal {
-    let sub = String::from_utf8_lossy(&sub[..sub.len().min(128)]).into_owned();
-    Refusal::Say(format!("ERR unknown subcommand '{sub}'. Try {} HELP.", command.to_uppercase()).into())
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
 use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
-use super::request::nothing;
+use super::subcommands::wrong_form;
 use super::words::{integer, is};
 use crate::effects::Mail;
 
@@ -101,7 +100,7 @@ fn unblock(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
         if with_error {
             said.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
-            nothing(&waiter.command, &mut said);
+            said.null_array();
         }
         db.effects.send(&waiter.client.mailbox, Mail::Answer { ticket: *ticket, reply: out });
     }
@@ -137,7 +136,6 @@ pub fn client(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             reply.bulk_or_null(name.as_deref());
             Ok(())
         }
-        (b"info" | b"kill" | b"unblock" | b"getredir", _) => Err(wrong_words("client", &sub)),
-        _ => Err(unknown_subcommand("CLIENT", &words[1])),
+        _ => Err(wrong_form(words)),
     }
 }

@@ -1,9 +1,9 @@
 //! COMMAND.
 
-use super::channels::unknown_subcommand;
-use super::db::{Db, Outcome, refuse, refuse_with};
+use super::db::{Db, Outcome, refuse};
 use super::reply::Reply;
 use super::spec::{self, Spec};
+use super::subcommands::wrong_form;
 use super::words::is;
 use crate::glob::matches;
 
@@ -88,7 +88,7 @@ pub fn command(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             for name in rest {
                 match spec::find(name) {
                     Some(spec) => describe(spec, reply),
-                    None => reply.null_array(),
+                    None => reply.null(),
                 }
             }
         }
@@ -96,11 +96,7 @@ pub fn command(_: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome 
             reply.array(spec::TABLE.len());
             spec::TABLE.iter().for_each(|spec| describe(spec, reply));
         }
-        Some(b"count" | b"getkeys") => {
-            let sub = String::from_utf8_lossy(&words[1]).to_ascii_lowercase();
-            return refuse_with(format!("ERR wrong number of arguments for 'command|{sub}' command"));
-        }
-        Some(_) => return Err(unknown_subcommand("COMMAND", &words[1])),
+        Some(_) => return Err(wrong_form(words)),
     }
     Ok(())
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use nearpm::prelude::*;
 
 use super::Redis;
-use super::channels::{unknown_subcommand, wrong_words};
-use super::db::{Db, Outcome, refuse, refuse_with};
+use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
-use super::words::is;
+use super::subcommands::wrong_form;
+use crate::access::DEFAULT;
 use crate::glob::matches;
 use crate::options::{Eviction, Level};
 use crate::service::Service;
@@ -36,9 +36,6 @@ fn all(redis: &Redis) -> Vec<(String, String)> {
         ("appendfsync", fsync.to_owned()),
         ("databases", "1".to_owned()),
         ("port", port),
-        ("timeout", network.timeout.to_string()),
-        ("tcp-keepalive", network.tcp_keepalive.to_string()),
-        ("maxclients", network.max_clients.to_string()),
         ("maxmemory", settings.memory_limit().unwrap_or(0).to_string()),
         ("maxmemory-policy", policy(settings.eviction()).to_owned()),
         ("proto-max-bulk-len", redis.options.max_value.to_string()),
@@ -68,10 +65,26 @@ fn get(redis: &Redis, patterns: &[Vec<u8>], reply: &mut Reply<'_>) {
     }
 }
 
+/// The password of the user `default`: it is set, and not told.
+pub const PASSWORD: &str = "requirepass";
+
+/// Gives the user `default` another password, or none.
+fn set_password(redis: &Redis, password: &str) -> Outcome {
+    let rules = match password {
+        "" => vec!["nopass".to_owned()],
+        password => vec!["resetpass".to_owned(), format!(">{password}")],
+    };
+    redis.state.access.set_user(DEFAULT, &rules).or_else(|why| refuse_with(format!("ERR CONFIG SET failed - {why}")))
+}
+
 /// Sets one parameter. One that was given when the server was started takes only what it has.
 fn set(redis: &Redis, name: &str, value: &str) -> Outcome {
     let failed =
         |why: String| refuse_with(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"));
+    if name == PASSWORD {
+        // Behind all others, which may fail.
+        return Ok(());
+    }
     let known = all(redis).into_iter().find(|(known, _)| known == name);
     match (redis.state.settings.set(name, value), known) {
         (Ok(()), _) => Ok(()),
@@ -101,7 +114,7 @@ fn set_all(redis: &Redis, pairs: &[(String, String)]) -> Outcome {
             return done;
         }
     }
-    Ok(())
+    pairs.iter().find(|(name, _)| name == PASSWORD).map_or(Ok(()), |(_, password)| set_password(redis, password))
 }
 
 /// CONFIG GET pattern ..., SET name value ..., RESETSTAT, REWRITE
@@ -110,9 +123,10 @@ pub fn config(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], r
     match (sub.as_slice(), &words[2..]) {
         (b"get", patterns @ [_, ..]) => get(redis, patterns, reply),
         (b"set", pairs @ [_, _, ..]) if pairs.len().is_multiple_of(2) => {
-            let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-            let pairs = pairs.chunks_exact(2).map(|pair| (text(&pair[0]).to_ascii_lowercase(), text(&pair[1])));
-            set_all(redis, &pairs.collect::<Vec<_>>())?;
+            let text =
+                |word: &Vec<u8>| String::from_utf8(word.clone()).or_else(|_| refuse("ERR CONFIG SET takes text"));
+            let pair = |pair: &[Vec<u8>]| Ok((text(&pair[0])?.to_ascii_lowercase(), text(&pair[1])?));
+            set_all(redis, &pairs.chunks_exact(2).map(pair).collect::<Outcome<Vec<_>>>()?)?;
             redis.state.used.store(db.keys.bytes(from)?, Ordering::Relaxed);
             reply.simple("OK");
         }
@@ -121,10 +135,8 @@ pub fn config(redis: &Redis, db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], r
             reply.simple("OK");
         }
         (b"rewrite", []) => return refuse("ERR The server is running without a config file"),
-        _ if ["get", "set", "resetstat", "rewrite"].iter().any(|name| is(&sub, name)) => {
-            return Err(wrong_words("config", &sub));
-        }
-        _ => return Err(unknown_subcommand("CONFIG", &words[1])),
+        (b"set", _) => return refuse(SYNTAX),
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
 }

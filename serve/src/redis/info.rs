@@ -61,7 +61,7 @@ fn clients(redis: &Redis) -> String {
     format!(
         "connected_clients:{}\r\ncluster_connections:0\r\nmaxclients:{}\r\nclient_recent_max_input_buffer:0\r\nclient_recent_max_output_buffer:0\r\nblocked_clients:{}\r\ntracking_clients:0\r\nclients_in_timeout_table:0\r\npubsub_clients:{listening}\r\n",
         of(&totals.clients),
-        redis.options.network.max_clients,
+        redis.state.settings.max_clients.get(),
         redis.state.waiting.len(),
     )
 }

@@ -13,6 +13,13 @@ const MOST_CELLS: usize = 1 << 24;
 
 /// LCS key key [LEN] [IDX] [MINMATCHLEN n] [WITHMATCHLEN]
 pub fn lcs(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    let text = |word: &[u8]| match db.item(from, &Name::of(word))? {
+        Some((_, head)) if head.tag != Kind::String as u32 => {
+            refuse("ERR The specified keys must contain string values")
+        }
+        found => Ok(found.map_or(Ok(Vec::new()), |found| value(from, found))?),
+    };
+    let (a, b) = (text(&words[1])?, text(&words[2])?);
     let (mut length, mut places, mut least, mut with, mut rest) = (false, false, 0, false, words[3..].iter());
     while let Some(option) = rest.next() {
         match option.to_ascii_lowercase().as_slice() {
@@ -26,13 +33,6 @@ pub fn lcs(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'
     if length && places {
         return refuse("ERR If you want both the length and indexes, please just use IDX.");
     }
-    let text = |word: &[u8]| match db.item(from, &Name::of(word))? {
-        Some((_, head)) if head.tag != Kind::String as u32 => {
-            refuse("ERR The specified keys must contain string values")
-        }
-        found => Ok(found.map_or(Ok(Vec::new()), |found| value(from, found))?),
-    };
-    let (a, b) = (text(&words[1])?, text(&words[2])?);
     if (a.len() + 1).saturating_mul(b.len() + 1) > MOST_CELLS {
         return refuse("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `resp.rs`, `reply.rs` | the protocol, as it comes and as it goes |
 //! | `request.rs`, `session.rs`, `greeting.rs`, `listening.rs` | what is asked for; what a connection knows: MULTI; HELLO, AUTH; SUBSCRIBE |
-//! | `table.rs`, `spec.rs`, `dispatch.rs` | the commands, one row for each; what is said of one; how it is called |
+//! | `table.rs`, `spec.rs`, `subcommands.rs`, `dispatch.rs` | the commands, one row for each; what is said of one; how it is called |
 //! | `guard.rs` | what a client may ask for |
 //! | `db.rs`, `elements/`, `value.rs` | values of several kinds under keys, and their elements; a whole value outside of the pool |
 //! | `words.rs` | what the words of commands say |
@@ -57,6 +57,7 @@ mod slowlog;
 mod sort;
 mod spec;
 mod strings;
+mod subcommands;
 mod table;
 mod value;
 mod waiting;

@@ -13,15 +13,15 @@ use crate::store::Name;
 pub fn increment(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let by = words.get(2).map_or(Ok(1), |word| integer(word))?;
     let down = words[0].first().is_some_and(|first| first.eq_ignore_ascii_case(&b'd'));
+    if down && by == i64::MIN {
+        return refuse("ERR decrement would overflow");
+    }
     let name = Name::of(&words[1]);
     let found = db.string(tx, &name)?;
     let had = match found {
         None => 0,
         Some(found) => number(&value(tx, found)?).map_or_else(|| refuse(NOT_INTEGER), Ok)?,
     };
-    if down && by == i64::MIN {
-        return refuse("ERR decrement would overflow");
-    }
     let Some(sum) = had.checked_add(if down { -by } else { by }) else { return refuse(OVERFLOW) };
     put(db, tx, &name, sum.to_string().as_bytes(), found.map_or(0, |(_, head)| head.expires))?;
     reply.integer(sum);

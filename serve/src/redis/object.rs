@@ -2,11 +2,11 @@
 
 use nearpm::prelude::*;
 
-use super::channels::{unknown_subcommand, wrong_words};
 use super::db::{Db, Kind, Outcome, SYNTAX, refuse};
 use super::reply::Reply;
 use super::resp::number;
 use super::settings::Settings;
+use super::subcommands::wrong_form;
 use super::value::Value;
 use super::words::{integer, is};
 use crate::store::{Item, Name, expired};
@@ -37,18 +37,10 @@ fn encoding(settings: &Settings, from: &impl Load, found: (Ptr<Item>, Item)) -> 
     })
 }
 
-/// OBJECT ENCODING, REFCOUNT, IDLETIME, FREQ key; HELP
+/// OBJECT ENCODING, REFCOUNT, IDLETIME, FREQ key
 pub fn object(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let sub = words[1].to_ascii_lowercase();
-    if sub == b"help" && words.len() == 2 {
-        reply.array(1);
-        reply.simple("OBJECT ENCODING | REFCOUNT | IDLETIME | FREQ key");
-        return Ok(());
-    }
-    if !["encoding", "refcount", "idletime", "freq"].iter().any(|name| is(&sub, name)) {
-        return Err(unknown_subcommand("OBJECT", &words[1]));
-    }
-    let [_, _, key] = words else { return Err(wrong_words("object", &sub)) };
+    let [_, _, key] = words else { return Err(wrong_form(words)) };
     let name = Name::of(key);
     // To look is not to use.
     let age_ms = db.keys.recency.age_ms(name.hash, db.keys.now_ms);
@@ -72,9 +64,6 @@ pub fn object(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Repl
 
 /// MEMORY USAGE key [SAMPLES n]
 pub fn memory(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
-    if !is(&words[1], "usage") {
-        return Err(unknown_subcommand("MEMORY", &words[1]));
-    }
     match &words[2..] {
         [_] => {}
         [_, option, samples] if is(option, "samples") => {
@@ -82,7 +71,6 @@ pub fn memory(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Repl
                 return refuse(SYNTAX);
             }
         }
-        [] => return Err(wrong_words("memory", &words[1])),
         _ => return refuse(SYNTAX),
     }
     let name = Name::of(&words[2]);

@@ -110,7 +110,7 @@ pub fn answer(refusal: &Refusal) -> String {
     }
 }
 
-/// The reply to a command that has waited in vain.
+/// The reply to a command that finds nothing where it may not wait, in MULTI.
 pub fn nothing(command: &Command, reply: &mut Reply<'_>) {
     if matches!(command.spec.id, Id::Blmove | Id::Brpoplpush) { reply.null() } else { reply.null_array() }
 }

@@ -10,6 +10,7 @@ use super::clients::Client;
 use super::db::{Db, Kind, Outcome, Refusal};
 use super::reply::Reply;
 use super::request::{self, Command, Request, nothing};
+use super::subcommands;
 use super::words::float;
 use crate::effects::Mail;
 use crate::store::Name;
@@ -52,7 +53,10 @@ impl Redis {
     ) -> Result<(), Error> {
         let (start, begin) = (reply.place(), Instant::now());
         let mut limited = reply.again(room);
-        let mut done = self.ask(&Db { client: Some(client), ..*db }, from, command, &mut limited);
+        let mut done = match subcommands::help(command.spec, &command.words, &mut limited) {
+            Some(helped) => helped,
+            None => self.ask(&Db { client: Some(client), ..*db }, from, command, &mut limited),
+        };
         if limited.is_too_long() {
             done = super::db::refuse(TOO_LONG);
         }

@@ -7,14 +7,14 @@ use nearpm::prelude::*;
 
 use super::db::Owned;
 use super::reply::Reply;
-use super::request::{Request, nothing};
+use super::request::Request;
 use super::run::{REPLY_BYTES, until};
 use super::session::Session;
-use super::spec::Id;
+use super::spec::{self, Id};
 use super::{OUT_OF_MEMORY, Redis, State, near};
 use crate::effects::Blocked;
 use crate::options::Eviction;
-use crate::service::{Admission, Peer, Service, Turn};
+use crate::service::{Admission, Clients, Peer, Service, Turn};
 use crate::store::{Name, RECLAIMED, Search, expired, size};
 
 impl Service for Redis {
@@ -24,6 +24,16 @@ impl Service for Redis {
     const TOO_MANY: &'static [u8] = b"-ERR max number of clients reached\r\n";
     const PROTECTED: &'static [u8] = b"-DENIED the server is in protected mode, because it has no password: it answers clients of its own machine. Give it a password (--requirepass-file), users (--acl-file), or --protected-mode no\r\n";
     const PORT: u16 = 6379;
+
+    fn has_command(name: &str) -> bool {
+        spec::find(name.as_bytes()).is_some()
+    }
+
+    fn clients(&self) -> Clients {
+        let of = |number: &super::settings::Number| number.get() as u64;
+        let settings = &self.state.settings;
+        Clients::new(of(&settings.max_clients) as usize, of(&settings.timeout), of(&settings.keepalive))
+    }
 
     fn session(&self, peer: Peer) -> Session {
         Session::new(peer, Arc::<State>::clone(&self.state))
@@ -162,8 +172,8 @@ impl Service for Redis {
     }
 
     fn timed_out(&self, request: &Request, out: &mut Vec<u8>) {
-        if let Request::Wait { resp3, command, .. } = request {
-            nothing(command, &mut Reply::new(out, *resp3));
+        if let Request::Wait { resp3, .. } = request {
+            Reply::new(out, *resp3).null_array();
         }
     }
 

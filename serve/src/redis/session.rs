@@ -12,6 +12,7 @@ use super::reply::Reply;
 use super::request::{Command, Request};
 use super::resp::{Parsed, Parser};
 use super::spec::{self, Id};
+use super::subcommands;
 use super::watch::WatchSet;
 use super::words::is;
 use crate::access::{DEFAULT, User};
@@ -39,6 +40,8 @@ pub enum Replies {
     Off,
     /// All but the next one.
     SkipNext,
+    /// All but this one.
+    SkipThis,
 }
 
 /// A client.
@@ -111,13 +114,13 @@ impl Session {
 
     /// As [`Session::take`]; what the client wants no answer to gets none, but what waits for others.
     fn take_or_mute(&mut self, words: Vec<Vec<u8>>) -> Request {
-        let before = self.replies;
+        if self.replies == Replies::SkipNext {
+            self.replies = Replies::SkipThis;
+        }
         let request = self.take(words);
-        let mute = match before {
-            Replies::SkipNext => true,
-            Replies::On | Replies::Off => self.replies != Replies::On,
-        };
-        if before == Replies::SkipNext && self.replies == before {
+        // By now the command may have said otherwise.
+        let mute = self.replies != Replies::On;
+        if self.replies == Replies::SkipThis {
             self.replies = Replies::On;
         }
         // As in Redis, what tells of channels is sent all the same.
@@ -148,6 +151,9 @@ impl Session {
         };
         if !spec.takes(words.len()) {
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
+        }
+        if let Some(refused) = subcommands::refusal(spec, &words) {
+            return self.refuse(&refused);
         }
         self.look_at_user();
         if let Some(refused) = guard::refusal(self.user.as_deref(), spec, &words) {

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use crate::limits::clients;
 use crate::options::{Eviction, Options};
 
 /// A number that is read without a lock.
@@ -47,6 +48,12 @@ pub struct Settings {
     pub zset_entries: Number,
     /// Bytes of a member in one.
     pub zset_value: Number,
+    /// Clients at a time.
+    pub max_clients: Number,
+    /// Seconds after which a client that asks for nothing is turned away; 0 for never.
+    pub timeout: Number,
+    /// Seconds without a packet after which the system asks whether a client is still there; 0 for never.
+    pub keepalive: Number,
     memory_limit: AtomicU64,
     eviction: Mutex<Eviction>,
 }
@@ -55,6 +62,7 @@ impl Settings {
     /// As the server was started.
     pub fn new(options: &Options) -> Settings {
         const MANY: i64 = i64::MAX;
+        let network = &options.network;
         Settings {
             slower_than: Number::new("slowlog-log-slower-than", 10_000, -1, MANY),
             slowlog_length: Number::new("slowlog-max-len", 128, 0, 1 << 20),
@@ -65,16 +73,20 @@ impl Settings {
             set_entries: Number::new("set-max-intset-entries", 512, 0, MANY),
             zset_entries: Number::new("zset-max-listpack-entries", 128, 0, MANY),
             zset_value: Number::new("zset-max-listpack-value", 64, 0, MANY),
+            max_clients: Number::new("maxclients", network.max_clients as i64, 1, i64::from(u32::MAX)),
+            timeout: Number::new("timeout", network.timeout as i64, 0, i64::from(i32::MAX)),
+            keepalive: Number::new("tcp-keepalive", network.tcp_keepalive as i64, 0, i64::from(i32::MAX)),
             memory_limit: AtomicU64::new(options.memory_limit.unwrap_or(0)),
             eviction: Mutex::new(options.eviction.unwrap_or(Eviction::None)),
         }
     }
 
     /// All numbers.
-    pub fn numbers(&self) -> [&Number; 9] {
+    pub fn numbers(&self) -> [&Number; 12] {
         let [a, b, c, d] = [&self.slower_than, &self.slowlog_length, &self.list_size, &self.hash_entries];
         let [e, f, g] = [&self.hash_value, &self.set_entries, &self.list_depth];
-        [a, b, c, d, e, f, g, &self.zset_entries, &self.zset_value]
+        let [h, i] = [&self.zset_entries, &self.zset_value];
+        [a, b, c, d, e, f, g, h, i, &self.max_clients, &self.timeout, &self.keepalive]
     }
 
     /// Bytes that keys and values may take, if that is bounded.
@@ -109,6 +121,12 @@ impl Settings {
         let parsed: i64 = value.parse().map_err(|_| "argument couldn't be parsed into an integer")?;
         if !(number.least..=number.most).contains(&parsed) {
             return Err(format!("argument must be between {} and {} inclusive", number.least, number.most));
+        }
+        if name == self.max_clients.name {
+            let possible = clients(parsed as usize) as i64;
+            if possible < parsed {
+                return Err(format!("the process may open files for {possible} clients (ulimit -n)"));
+            }
         }
         number.value.store(parsed, Ordering::Relaxed);
         Ok(())

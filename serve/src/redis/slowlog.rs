@@ -4,13 +4,15 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::channels::{unknown_subcommand, wrong_words};
 use super::clients::Client;
+use super::config::PASSWORD;
 use super::db::{Db, Outcome, refuse};
 use super::reply::Reply;
 use super::request::Command;
 use super::settings::Settings;
-use super::words::{NOT_INTEGER, integer, is};
+use super::spec::Id;
+use super::subcommands::wrong_form;
+use super::words::{integer, is};
 
 /// Words of a command that are kept, and bytes of a word.
 const MOST_WORDS: usize = 32;
@@ -34,6 +36,18 @@ struct Inner {
 /// The log, the newest entry first.
 #[derive(Default)]
 pub struct SlowLog(Mutex<Inner>);
+
+/// Words of a command, without what only its client may know.
+fn without_secrets(command: &Command) -> Vec<Vec<u8>> {
+    let words = &command.words;
+    let secret = |at: usize| match command.spec.id {
+        Id::Acl => at > 2,
+        Id::Config => at > 2 && is(&words[at - 1], PASSWORD),
+        _ => false,
+    };
+    let told = |(at, word): (usize, &Vec<u8>)| if secret(at) { b"(redacted)".to_vec() } else { word.clone() };
+    words.iter().enumerate().map(told).collect()
+}
 
 /// The first words of a command, shortened as Redis shortens them.
 fn shortened(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -70,7 +84,7 @@ impl SlowLog {
             number,
             at_s: now_ms / 1000,
             took_us,
-            words: shortened(&command.words),
+            words: shortened(&without_secrets(command)),
             address: client.address.clone(),
             name: client.texts().name.clone(),
         });
@@ -89,10 +103,8 @@ pub fn slowlog(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome
             reply.simple("OK");
         }
         (b"get", count @ ([] | [_])) => {
-            let count = count.first().map_or(Ok(10), |word| integer(word).or_else(|_| refuse(NOT_INTEGER)))?;
-            if count < -1 {
-                return refuse("ERR count should be greater than or equal to -1");
-            }
+            let count = count.first().map_or(Some(10), |word| integer(word).ok()).filter(|&count| count >= -1);
+            let count = count.map_or_else(|| refuse("ERR count should be greater than or equal to -1"), Ok)?;
             let taken = if count < 0 { inner.entries.len() } else { inner.entries.len().min(count as usize) };
             reply.array(taken);
             for entry in inner.entries.iter().take(taken) {
@@ -105,10 +117,7 @@ pub fn slowlog(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome
                 reply.bulk(&entry.name);
             }
         }
-        _ if ["len", "reset", "get"].iter().any(|name| is(&words[1], name)) => {
-            return Err(wrong_words("slowlog", &words[1]));
-        }
-        _ => return Err(unknown_subcommand("SLOWLOG", &words[1])),
+        _ => return Err(wrong_form(words)),
     }
     Ok(())
 }

@@ -98,10 +98,15 @@ pub fn find(name: &[u8]) -> Option<&'static Spec> {
     TABLE.binary_search_by(|spec| spec.name.as_bytes().cmp(lower)).ok().map(|at| &TABLE[at])
 }
 
+/// Whether a command may have so many words: as many as it says, or if that is negative at least so many.
+pub fn takes(arity: i64, words: usize) -> bool {
+    if arity < 0 { words as i64 >= -arity } else { words as i64 == arity }
+}
+
 impl Spec {
     /// Whether a command may have so many words.
     pub fn takes(&self, words: usize) -> bool {
-        if self.arity < 0 { words as i64 >= -self.arity } else { words as i64 == self.arity }
+        takes(self.arity, words)
     }
 
     /// Whether it has a flag.

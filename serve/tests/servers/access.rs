@@ -216,3 +216,23 @@ fn redis_users_may_do_what_their_rules_say() {
     assert_eq!(all.say("CLIENT KILL USER lists"), Value::Integer(1));
     assert!(!lines(&mut all).contains("user=lists"));
 }
+
+#[test]
+fn the_password_changes_while_the_server_runs() {
+    let folder = Folder::new();
+    let server = start_redis(options(&folder.path("pool"), &FAST)).expect("the server starts");
+    let (mut client, ok) = (Client::connect(server.address()), Value::Simple("OK".to_owned()));
+    // All of the pairs or none.
+    assert!(matches!(client.say("config set requirepass secret maxclients 0"), Value::Error(_)));
+    assert_eq!(Client::connect(server.address()).say("ping"), Value::Simple("PONG".to_owned()));
+    assert_eq!(client.say("config set slowlog-log-slower-than 0 requirepass secret"), ok);
+    let mut other = Client::connect(server.address());
+    assert!(matches!(other.say("ping"), Value::Error(why) if why.starts_with("NOAUTH")));
+    assert_eq!(other.say("auth secret"), ok);
+    assert_eq!(other.say("acl setuser me >hidden"), ok);
+    // What is slow is told, but no password.
+    let told = format!("{:?}", other.say("slowlog get 10"));
+    assert!(!told.contains("hidden") && !told.contains("secret"), "{told}");
+    assert_eq!(other.ask(&["config", "set", "requirepass", ""]).expect("it is answered"), ok);
+    assert_eq!(Client::connect(server.address()).say("ping"), Value::Simple("PONG".to_owned()));
+}

@@ -11,6 +11,8 @@ mod operation;
 mod process;
 mod redis;
 mod redis_commands;
+mod redis_dumps;
+mod redis_edges;
 mod redis_protocol;
 mod redis_sharing;
 mod redis_users;

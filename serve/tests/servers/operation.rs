@@ -42,6 +42,30 @@ fn idle_clients_are_turned_away() {
     assert_eq!(busy.told("mn\r\n"), ["MN"]);
 }
 
+#[test]
+fn limits_of_clients_change_while_the_server_runs() {
+    let folder = Folder::new();
+    let server = start_redis(options(&folder.path("pool"), &FAST)).expect("the server starts");
+    let connect = || Client::connect(server.address());
+    let ok = Value::Simple("OK".to_owned());
+    let mut first = connect();
+    assert_eq!(first.say("config set maxclients 1 tcp-keepalive 7"), ok);
+    assert_eq!(connect().line().expect("it is told"), "-ERR max number of clients reached");
+    assert_eq!(first.say("config get maxclients"), Value::Array(vec![bulk("maxclients"), bulk("1")]));
+    for line in ["config set maxclients 0", "config set timeout -1", "config set maxclients 4000000000"] {
+        assert!(matches!(first.say(line), Value::Error(_)), "{line}");
+    }
+    assert_eq!(first.say("config set maxclients 100 timeout 1"), ok);
+    // A client that asks for nothing is turned away from here on.
+    let mut idle = connect();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(2500) {
+        assert_eq!(first.say("ping"), Value::Simple("PONG".to_owned()));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(idle.rest().expect("it is ended in order").is_empty());
+}
+
 /// A certificate and a key, as files and for a client.
 fn certificate(folder: &Folder, name: &str) -> (String, String, CertificateDer<'static>, PrivateKeyDer<'static>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");

@@ -110,6 +110,13 @@ fn a_client_may_want_no_answers() {
         send(&mut client, line);
     }
     assert_eq!(client.say("get a"), bulk("1"));
+    // What comes next may say that it is to be answered, or that one more is not.
+    send(&mut client, "client reply skip");
+    assert_eq!(client.say("client reply on"), ok());
+    for line in ["client reply skip", "client reply skip", "get a"] {
+        send(&mut client, line);
+    }
+    assert_eq!(client.say("ping"), Value::Simple("PONG".to_owned()));
     for line in ["client reply off", "set b 2", "get b", "client reply skip", "get b", "multi", "set c 3", "exec"] {
         send(&mut client, line);
     }

@@ -23,3 +23,17 @@ fn a_server_that_cannot_start_leaves_no_pool() {
     assert!(start_memcached(options(&path, &[])).is_err());
     assert!(path.exists());
 }
+
+#[test]
+fn what_names_nothing_is_refused_and_leaves_no_pool() {
+    let folder = Folder::new();
+    let path = folder.path("pool");
+    let misspelt = || options(&path, &["--rename-command", "flushal="]);
+    for refused in [start_redis(misspelt()).err(), start_memcached(misspelt()).err()] {
+        let why = refused.expect("there is no such command").to_string();
+        assert!(why.contains("\"flushal\": there is no such command"), "{why}");
+    }
+    assert!(!path.exists());
+    let why = start_redis(options(&folder.path("nowhere/pool"), &[])).err().expect("there is no folder").to_string();
+    assert!(why.contains("nowhere: there is no such folder"), "{why}");
+}

@@ -25,7 +25,7 @@ run() {
     fi
     pid=$!
     for _ in $(seq 100); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sleep 0.05; done
-    (cd "$checkout" && T_MEMD_USE_DAEMON="127.0.0.1:$port" timeout 60 perl "t/$test" >"$work/$kind.log" 2>&1); status=$?
+    (cd "$checkout" && T_MEMD_USE_DAEMON="127.0.0.1:$port" timeout 200 perl "t/$test" >"$work/$kind.log" 2>&1); status=$?
     kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null
     local failed; failed=$(grep -c '^not ok' "$work/$kind.log")
     if grep -q '^1\.\.0' "$work/$kind.log"; then echo SKIP

@@ -109,6 +109,18 @@ impl Query<'_> {
     }
 }
 
+/// As in Redis, what the keys hold is looked at before the options behind them.
+fn look_at_kinds(db: &Db<'_>, from: &impl Load, command: &[u8], words: &[Vec<u8>]) -> Outcome {
+    for key in keys_of(command, words)?.0 {
+        if let Some((_, item)) = db.item(from, &Name::of(key))?
+            && !matches!(Kind::of(&item)?, Kind::Set | Kind::ZSet)
+        {
+            return refuse(WRONG_TYPE);
+        }
+    }
+    Ok(())
+}
+
 /// The members of a key, be it a sorted set or a plain one.
 fn source(db: &Db<'_>, from: &impl Load, key: &[u8]) -> Outcome<Vec<(Vec<u8>, f64)>> {
     let Some(found) = db.asked(from, &Name::of(key))? else { return Ok(Vec::new()) };
@@ -124,6 +136,7 @@ fn source(db: &Db<'_>, from: &impl Load, key: &[u8]) -> Outcome<Vec<(Vec<u8>, f6
 
 /// ZUNION, ZINTER, ZDIFF numkeys key ... [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX] [WITHSCORES]
 pub fn algebra(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    look_at_kinds(db, from, &words[0], &words[1..])?;
     let query = Query::parse(&words[0], &words[1..], false)?;
     give(&query.run(db, from, &words[0])?, query.with_scores, reply);
     Ok(())
@@ -131,6 +144,7 @@ pub fn algebra(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Rep
 
 /// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE destination numkeys key ... [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX]
 pub fn algebra_store(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
+    look_at_kinds(db, tx, &words[0], &words[2..])?;
     let query = Query::parse(&words[0], &words[2..], true)?;
     let rows = query.run(db, tx, &words[0])?;
     reply.integer(rows.len() as i64);

@@ -17,11 +17,10 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const SWEEPING: Duration = Duration::from_millis(20);
 /// Time between two looks at the log.
 const TIDYING: Duration = Duration::from_millis(25);
-/// Time after which less of the log is worth the synchronisations that it takes to bring it home.
+/// Time after which less of the log is worth the synchronisations that it takes to bring it home: the next open has less to read.
 const TIDIED: Duration = Duration::from_secs(1);
-/// Bytes of the log that are worth it then: the next open has less to read.
-const WORTH_A_LOOK: u64 = 256 << 10;
-
+/// Bytes of the log that are worth it then.
+const WORTH_TIDYING: u64 = 1 << 20;
 /// Time after which pages of the pool's file that were brought home leave the process.
 const LET_GO: Duration = Duration::from_secs(5);
 
@@ -39,8 +38,8 @@ pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(
         }
         // Beside those who serve clients: they would do it themselves when the log is full, and their clients would wait.
         let is_time = tidied.elapsed() >= TIDIED;
-        let most = shared.pool.worth_tidying();
-        let done = shared.pool.tidy(if is_time { WORTH_A_LOOK.min(most) } else { most })?;
+        let usual = shared.pool.worth_tidying().max(WORTH_TIDYING);
+        let done = shared.pool.tidy(if is_time { WORTH_TIDYING } else { usual })?;
         if done || is_time {
             tidied = Instant::now();
         }

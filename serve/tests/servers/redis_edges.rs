@@ -55,7 +55,6 @@ pub const EDGES: &[&str] = &[
     "getex %k ex 10 px 10",
     "set %k %v exat 9999999999",
     "set %k %v pxat 9999999999999",
-    "set %k %v exat 1",
     "expireat %k 9999999999 lt",
     "expire %k %t xx",
     "expire %k %t lt",

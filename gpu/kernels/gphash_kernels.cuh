@@ -50,7 +50,7 @@ extern "C" __global__ void gph_run_audited(const gphash *described, gpm_u32 epoc
     gpm_u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, lane = threadIdx.x % GPM_WARP;
     gpm_u32 actors = (n + lanes * rounds - 1) / (lanes * rounds);
     if (warp >= actors) {
-        cache_fill(t, (warp - actors) * GPM_WARP + lane, (gridDim.x * blockDim.x / GPM_WARP - actors) * GPM_WARP);
+        cache_fill(t, warp - actors, gridDim.x * blockDim.x / GPM_WARP - actors);
         return;
     }
     for (gpm_u32 round = 0; round < rounds; round++) {

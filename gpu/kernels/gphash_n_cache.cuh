@@ -11,10 +11,12 @@
 
 #ifdef GPH_CACHE
 
+// Sets lie in the order of the windows that a table began with, as both are chosen by the same bits: filling the cache goes through PM window by window.
 static __device__ __forceinline__ gpm_u32 cache_set(const gphash &t, const gph_hash &h) {
-    return gph_below((gpm_u32)(h.second >> 32), t.cache->entries / CACHE_WAYS);
+    return gph_below((gpm_u32)h.second, t.cache->entries / CACHE_WAYS);
 }
 
+// Whether a hit is counted: one of 2^sampled is, for all of them.
 static __device__ __forceinline__ bool cache_counts_this(const gphash &t) {
     gpm_u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
     return ((thread * 0x9e3779b1u ^ t.epoch * 0x85ebca6bu) >> 13 & ((1u << t.cache->sampled) - 1)) == 0;
@@ -31,7 +33,7 @@ static __device__ __forceinline__ const uint4 *cache_find(const gphash &t, const
     gpm_u32 way = low.x == key ? 0 : low.y == key ? 1 : high.x == key ? 2 : high.y == key ? 3 : CACHE_WAYS;
     if (way == CACHE_WAYS) return nullptr;
     gpm_u32 entry = set * CACHE_WAYS + way;
-    if (cache_counts_this(t)) atomicAdd(&t.cache->of[entry], 1u);
+    if (cache_counts_this(t)) atomicAdd(&t.cache->of[entry], 1u << t.cache->sampled);
     return cache_value(t, entry);
 }
 
@@ -51,7 +53,7 @@ static __device__ __forceinline__ void cache_forget(const gphash &t, const gph_h
 
 // Counts the use of a pair that is not cached, and asks for it to be.
 static __device__ __forceinline__ void cache_want(const gphash &t, const gph_hash &h, gpm_u32 slot) {
-    if (!t.cache || !cache_counts_this(t)) return;
+    if (!t.cache) return;
     gpm_u32 *sketch = t.cache->scores, mask = t.cache->mask;
     gpm_u32 one = atomicAdd(&sketch[(gpm_u32)h.first & mask], 1u), other = atomicAdd(&sketch[(gpm_u32)(h.second >> 20) & mask], 1u);
     gpm_u32 estimate = min(one, other) + 1, first = cache_set(t, h) * CACHE_WAYS;
@@ -75,39 +77,42 @@ static __device__ __forceinline__ void cache_write(const gphash &t, const gph_ha
     }
 }
 
-// Puts in what the last turn has chosen, by `threads` threads of which this is number `thread`.
-static __device__ __forceinline__ void cache_fill(const gphash &t, gpm_u32 thread, gpm_u32 threads) {
+// The cell of a pair that is to be put in as an entry, or GPH_NONE: none is, or the pair is another by now.
+static __device__ __forceinline__ gpm_u32 cache_source(const gphash &t, gpm_u32 entry) {
+    gpm_u64 *filling = t.cache->keys + (gpm_u64)(entry / CACHE_WAYS) * CACHE_WAYS * 2 + CACHE_WAYS + entry % CACHE_WAYS;
+    gpm_u64 key = gph_load(filling);
+    if (!key) return GPH_NONE;
+    gpm_u32 slot = t.cache->map[entry];
+    ulonglong2 pair = gph_load_pair(t.slots + (gpm_u64)slot * 16);
+    if (pair.x == key) return pair.y ? gph_cell_of(pair.y) : slot + slot / (t.buckets / t.windows * t.width) * t.window_spares;
+    gph_store(filling, 0);
+    return GPH_NONE;
+}
+
+// Puts in what the last turn has chosen, by the `warps` warps of which this is number `warp`: a value is copied by lanes together.
+static __device__ __forceinline__ void cache_fill(const gphash &t, gpm_u32 warp, gpm_u32 warps) {
     if (!t.cache) return;
-    for (gpm_u32 entry = thread; entry < t.cache->entries; entry += threads) {
-        gpm_u64 *filling = t.cache->keys + (gpm_u64)(entry / CACHE_WAYS) * CACHE_WAYS * 2 + CACHE_WAYS + entry % CACHE_WAYS;
-        gpm_u64 key = gph_load(filling);
-        if (!key) continue;
-        gpm_u32 slot = t.cache->map[entry];
-        const gpm_u64 *place = (const gpm_u64 *)(t.slots + (gpm_u64)slot * 16);
-        ulonglong2 pair = gph_load_pair(place);
-        if (pair.x != key) {
-            gph_store(filling, 0);
-            continue;
-        }
-        gpm_u32 in_window = t.buckets / t.windows * t.width;
-        gpm_u32 cell = pair.y ? gph_cell_of(pair.y) : slot + slot / in_window * t.window_spares;
+    for (gpm_u32 first = warp * GPM_WARP; first < t.cache->entries; first += warps * GPM_WARP) {
+        gpm_u32 entry = first + threadIdx.x % GPM_WARP;
+        gpm_u32 cell = entry < t.cache->entries ? cache_source(t, entry) : GPH_NONE;
+        gpm_u32 filled = __ballot_sync(GPH_ALL, cell != GPH_NONE);
+        // The value is read behind the key.
         __threadfence();
-        const uint4 *source = gph_cell(t, cell);
-        for (gpm_u32 u = 0; u < t.units; u++) cache_value(t, entry)[u] = source[u];
+        if (filled) gph_copy(t, filled, gph_cell(t, cell == GPH_NONE ? 0 : cell), cache_value(t, entry));
     }
 }
 
-// A turn, between launches.
-extern "C" __global__ void gph_cache_turn(const gphash *described) {
+// A turn, between launches. With `ages` what was counted so far counts half from now on.
+extern "C" __global__ void gph_cache_turn(const gphash *described, gpm_u32 ages) {
     const gphash t = *described;
     gpm_u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    for (gpm_u32 word = thread; word <= t.cache->mask; word += threads) t.cache->scores[word] /= 2;
+    for (gpm_u32 word = thread; ages && word <= t.cache->mask; word += threads) t.cache->scores[word] /= 2;
     for (gpm_u32 entry = thread; entry < t.cache->entries; entry += threads) {
         gpm_u64 *counts = t.cache->keys + (gpm_u64)(entry / CACHE_WAYS) * CACHE_WAYS * 2 + entry % CACHE_WAYS;
         gpm_u64 *filling = counts + CACHE_WAYS, wanted = t.cache->wanted[entry];
         if (*filling) *counts = *filling;
         *filling = 0;
-        t.cache->of[entry] = *counts ? t.cache->of[entry] / 2 : 0;
+        t.cache->of[entry] = *counts ? t.cache->of[entry] >> (ages ? 1 : 0) : 0;
         t.cache->wanted[entry] = 0;
         if (!wanted) continue;
         gpm_u64 key = gph_load((const gpm_u64 *)(t.slots + (wanted & 0xffffffffu) * 16));
@@ -121,7 +126,7 @@ extern "C" __global__ void gph_cache_turn(const gphash *described) {
 
 extern "C" __global__ void gph_cache_fill(const gphash *described) {
     const gphash t = *described;
-    cache_fill(t, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+    cache_fill(t, (blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, gridDim.x * blockDim.x / GPM_WARP);
 }
 
 #else

@@ -47,9 +47,10 @@ static __device__ __forceinline__ gpm_u32 cache_bin(const gphash &t, gpm_u32 buc
     return score == 0 || epoch - score > 254 ? 0 : 255 - (epoch - score);
 }
 
-static __device__ __forceinline__ void cache_fill(const gphash &t, gpm_u32 thread, gpm_u32 threads) {
+// Puts in what the last turn has chosen, by the `warps` warps of which this is number `warp`.
+static __device__ __forceinline__ void cache_fill(const gphash &t, gpm_u32 warp, gpm_u32 warps) {
     if (!t.cache) return;
-    for (gpm_u32 entry = thread; entry < t.cache->entries; entry += threads) {
+    for (gpm_u32 entry = warp * GPM_WARP + threadIdx.x % GPM_WARP; entry < t.cache->entries; entry += warps * GPM_WARP) {
         gpm_u32 bucket = t.cache->of[entry];
         if (bucket == GPH_NONE || gph_load_word(&t.cache->map[bucket]) != (entry | CACHE_FILLING)) continue;
         const gpm_u64 *words = (const gpm_u64 *)t.slots + (gpm_u64)bucket * t.width * 2;
@@ -110,7 +111,7 @@ extern "C" __global__ void gph_cache_pick(const gphash *described, gpm_u32 epoch
 
 extern "C" __global__ void gph_cache_fill(const gphash *described) {
     const gphash t = *described;
-    cache_fill(t, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+    cache_fill(t, (blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, gridDim.x * blockDim.x / GPM_WARP);
 }
 
 #else

@@ -17,6 +17,7 @@
 //! | [`media`] | pools, log rings and log entries as they lie in persistent memory |
 //! | [`record`] | the log of direct pools |
 //! | [`region`] | persistent memory of GPUs: regions, logs, batches, checkpoints |
+//! | [`hash_table`] | hash tables of GPUs: where their parts lie, which slots a key may be in |
 //! | [`peer`] | what cards tell each other |
 //! | [`sharing`] | registers of a card that several processes share |
 //! | [`seal`] | the checksum convention that all of them share |
@@ -35,6 +36,7 @@ pub mod effect;
 pub mod firmware;
 pub mod generate;
 pub mod geometry;
+pub mod hash_table;
 mod layout;
 pub mod media;
 pub mod memory_ports;

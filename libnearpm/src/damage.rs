@@ -93,6 +93,16 @@ classes! {
     ObjectWord, "object-word", "the word of an object of the region is not valid";
     /// A slot of checkpoints of a region.
     CheckpointSlot, "checkpoint-slot", "a slot of checkpoints is not valid";
+    /// A slot of a hash table of a region: its pointer's check fails.
+    HashPointer, "hash-pointer", "a slot of a hash table has a pointer to no cell of it";
+    /// A slot of a hash table of a region, and another one with the same cell.
+    HashCell, "hash-cell", "a slot of a hash table has a cell that another slot has, too";
+    /// A key in a bucket that is none of its.
+    HashKey, "hash-key", "a slot of a hash table has a key that belongs elsewhere";
+    /// A key that is there twice.
+    HashTwice, "hash-twice", "a slot of a hash table has a key that another slot has, too";
+    /// A wide key whose word is another's.
+    HashUnlike, "hash-unlike", "a cell of a hash table has another key than its slot";
 }
 
 impl Class {

@@ -57,6 +57,10 @@ struct State {
     schedule: Schedule,
     plan: Option<CrashPlan>,
     watching: Option<Watching>,
+    /// Stores and fences of the next launch, rising, at which it is looked at what a crash would leave.
+    looks: Vec<(u64, Choice)>,
+    /// What it would have left: of the first range.
+    looked: Vec<Vec<u8>>,
     launches: u64,
     stores: u64,
     counts: Counts,
@@ -77,6 +81,8 @@ impl Interpreted {
                 schedule: Schedule::RoundRobin,
                 plan: None,
                 watching: None,
+                looks: Vec::new(),
+                looked: Vec::new(),
                 launches: 0,
                 stores: 0,
                 counts: Counts::default(),
@@ -114,6 +120,18 @@ impl Interpreted {
     /// Ends that, and gives what was seen; nothing where it was not begun.
     pub fn watched(&self) -> Watched {
         self.state.borrow_mut().watching.take().map(Watching::ended).unwrap_or_default()
+    }
+
+    /// Notes what a crash would leave at each of some stores or fences of the next launch, which goes on behind them: many crashes of one run.
+    pub fn plan_looks(&self, mut looks: Vec<(u64, Choice)>) {
+        looks.sort_by_key(|&(event, _)| event);
+        let mut state = self.state.borrow_mut();
+        (state.looks, state.looked) = (looks, Vec::new());
+    }
+
+    /// What each of these crashes would have left in the first range of PM, in the order of their events; those behind the launch's end are not there.
+    pub fn take_looks(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.state.borrow_mut().looked)
     }
 
     /// Launches since the last [`Interpreted::plan_crash`].
@@ -212,13 +230,18 @@ impl State {
             add(&mut self.counts, &counts);
             return Ok(());
         }
+        let looks = std::mem::take(&mut self.looks);
         let mut run = Run {
             schedule: self.schedule.clone(),
             stop_at: plan.map_or(Stop::Never, |(stop, _)| stop),
-            persistence: self.persistence,
+            persistence: if looks.is_empty() { self.persistence } else { Persistence::Tracked },
             ..Run::default()
         };
-        let outcome = self.gpu.launch(&entry, &shape, &mut run);
+        let outcome = if looks.is_empty() {
+            self.gpu.launch(&entry, &shape, &mut run)
+        } else {
+            self.looked_at(&entry, &shape, &mut run, &looks)
+        };
         self.schedule = run.schedule;
         let outcome = outcome.map_err(|error| Error::Kernel(error.to_string()))?;
         add(&mut self.counts, &outcome.counts);
@@ -237,6 +260,34 @@ impl State {
 fn tear_at(all: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
     if let Some(place) = all.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..from.len())) {
         tear(place, from, offset, choice);
+    }
+}
+
+impl State {
+    /// Runs a launch to its end, and notes on its way what crashes would leave.
+    fn looked_at(
+        &mut self,
+        entry: &nearpm_ptx::Entry,
+        shape: &nearpm_ptx::Launch,
+        run: &mut Run,
+        looks: &[(u64, Choice)],
+    ) -> Result<nearpm_ptx::Outcome, nearpm_ptx::LaunchError> {
+        let stop = |looks: &[(u64, Choice)]| looks.first().map_or(Stop::Never, |&(event, _)| Stop::PersistEvent(event));
+        let mut left = looks;
+        run.stop_at = stop(left);
+        let mut outcome = self.gpu.launch(entry, shape, run)?;
+        while outcome.ended == Ended::Stopped {
+            let reached = left.partition_point(|&(event, _)| event <= outcome.counts.persist_events);
+            for &(_, choice) in &left[..reached] {
+                let mut images =
+                    self.gpu.crash_image(choice).expect("a launch that is followed closely can be crashed");
+                self.looked.push(images.swap_remove(0));
+            }
+            left = &left[reached..];
+            run.stop_at = stop(left);
+            outcome = self.gpu.resume(run)?;
+        }
+        Ok(outcome)
     }
 }
 

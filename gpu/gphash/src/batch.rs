@@ -1,5 +1,6 @@
 //! Batches of a table, and epochs of programs that use it inside of their kernels.
 
+use nearpm_gpm::Sorter;
 use nearpm_gpu::Buffer;
 
 use crate::error::{Error, Result};
@@ -47,7 +48,8 @@ impl Table {
         Ok(())
     }
 
-    /// Runs a batch, whose operations all happen at the same time, in any order. It does not wait; its outcomes count when the device has done it.
+    /// Runs a batch, whose operations all happen at the same time, in any order. It does not wait, but for what design N's cache answers of it; its
+    /// outcomes count when the device has done it.
     ///
     /// # Errors
     /// No values where some are put; what the device refuses.
@@ -56,40 +58,49 @@ impl Table {
             return Err(Error::Invalid("a batch that puts values has none".to_owned()));
         }
         let epoch = self.begin_epoch(batch.puts.into())?;
-        let order = self.order_of(batch)?;
+        let (order, count) = match self.serve(batch, epoch)? {
+            // The next epoch zeroes what it counts in.
+            Some((_, 0)) => return Ok(()),
+            Some(left) => left,
+            None => (self.order_of(batch)?, batch.count),
+        };
         let address = |buffer: &Option<Buffer>| buffer.as_ref().map_or(0, Buffer::address).into();
-        let how = [epoch.into(), batch.count.into(), (batch.op as u32).into(), order.into(), address(&batch.ops)];
+        let how = [epoch.into(), count.into(), (batch.op as u32).into(), order.into(), address(&batch.ops)];
         let data = [
             batch.keys.address().into(),
             address(&batch.values),
             address(&batch.found),
             batch.outcomes.address().into(),
         ];
-        self.launch("gph_run_batch", batch.count.into(), &[&how[..], &data].concat())?;
+        self.launch("gph_run_batch", count.into(), &[&how[..], &data].concat())?;
         self.prepared.set(epoch.wrapping_add(1));
         Ok(())
     }
 
+    /// Bits of the hash, and all bits, of what batches are sorted by: the window, and as many more as two passes of the sort take.
+    pub(crate) fn sorted_by(&self) -> (u32, u32) {
+        let bits = u32::BITS - (self.windows_in_use() - 1).leading_zeros();
+        let more = 16_u32.saturating_sub(bits);
+        (more, more + bits)
+    }
+
+    /// Whether so many operations are worth it to be sorted by window.
+    pub(crate) fn is_sorted(&self, operations: u32) -> bool {
+        self.windows_in_use() > 1 && operations >= SORTED_FROM
+    }
+
     /// Numbers of a batch's operations by window, if it is worth it; 0 as they come.
     fn order_of(&self, batch: &Operations) -> Result<u64> {
-        let windows = self.windows_in_use();
-        let Some(sorter) = self
-            .sorter
-            .as_ref()
-            .filter(|sorter| windows > 1 && (SORTED_FROM..=sorter.capacity()).contains(&batch.count))
-        else {
-            return Ok(0);
-        };
+        let fits = |sorter: &&Sorter| self.is_sorted(batch.count) && batch.count <= sorter.capacity();
+        let Some(sorter) = self.sorter.as_ref().filter(fits) else { return Ok(0) };
         let (to, numbers) = sorter.input();
-        let bits = u32::BITS - (windows - 1).leading_zeros();
-        // Two passes of the sort.
-        let more = 16_u32.saturating_sub(bits);
+        let (more, bits) = self.sorted_by();
         self.launch(
             "gph_windows",
             batch.count.into(),
             &[batch.count.into(), more.into(), batch.keys.address().into(), to.into(), numbers.into()],
         )?;
-        Ok(sorter.sort(batch.count, 0, more + bits)?.1)
+        Ok(sorter.sort(batch.count, 0, bits)?.1)
     }
 
     /// Runs a batch of the processor's and waits. What finds no slot or cell because operations of the same batch have just given it up is tried

@@ -3,12 +3,15 @@
 //! What is cached does not change but at turns, which are between batches; a batch that changes a pair takes it out first. What a turn chooses is
 //! put in beside the batches behind it, and counts from the next turn on.
 
+use std::cell::Cell;
+
 use nearpm_gpu::{Buffer, Launch, PmRegion};
 
 use crate::descriptor::{CacheDescriptor, Descriptor};
 use crate::error::{Error, Result};
 use crate::kernels::kernels_of;
 use crate::layout::{Design, Keys, Layout};
+use crate::operation::{Op, Operations};
 use crate::table::{THREADS, Table};
 
 /// By what design P chooses the buckets that it caches: `GPH_LFU` and its like.
@@ -31,7 +34,7 @@ pub struct CacheOptions {
     pub entries: u32,
     /// How design P chooses them. Design N takes in what a sketch calls more popular than what it has.
     pub policy: Policy,
-    /// Of 2^sampled uses one is counted.
+    /// Of 2^sampled uses one is counted; of design N, of uses of what is in the cache.
     pub sampled: u32,
 }
 
@@ -46,8 +49,12 @@ impl CacheOptions {
     }
 }
 
-/// Blocks that go through a cache.
+/// Blocks that go through a cache between batches.
 const BLOCKS: u64 = 4096;
+/// Blocks that fill it beside them: a few for each multiprocessor, so that batches have the others.
+const FILLING: u64 = 264;
+/// Turns of design N's cache behind which what was counted counts half.
+const AGING: u32 = 8;
 /// Values of a set of design N: `CACHE_WAYS`.
 const WAYS: u32 = 4;
 /// Words of the bins of design P.
@@ -57,6 +64,11 @@ pub(crate) struct Cache {
     descriptor: CacheDescriptor,
     buckets: u32,
     described: Buffer,
+    /// Operations of a batch that it had no answer of, in the device's memory.
+    left: Buffer,
+    /// The same of the last batch.
+    missed: Cell<u32>,
+    turns: Cell<u32>,
     bins: Buffer,
     _held: [Buffer; 7],
 }
@@ -98,7 +110,11 @@ impl Table {
         let device = self.device();
         device.join()?;
         match self.layout().design {
-            Design::Tags => self.over(cache.descriptor.entries, "gph_cache_turn", &[])?,
+            Design::Tags => {
+                cache.turns.set(cache.turns.get().wrapping_add(1));
+                let ages = cache.turns.get().is_multiple_of(AGING);
+                self.over(cache.descriptor.entries, "gph_cache_turn", &[u32::from(ages).into()])?;
+            }
             Design::Levels => {
                 let epoch = self.epoch.get();
                 cache.bins.fill(0)?;
@@ -108,7 +124,7 @@ impl Table {
                 self.over(cache.buckets, "gph_cache_pick", &[epoch.into(), cache.buckets.into()])?;
             }
         }
-        let launch = self.shape(cache.descriptor.entries, &[]);
+        let launch = self.shape(cache.descriptor.entries, FILLING, &[]);
         Ok(device.launch_beside(self.kernel("gph_cache_fill"), &launch)?)
     }
 
@@ -129,14 +145,42 @@ impl Table {
         Ok(count as u32)
     }
 
-    fn shape(&self, items: u32, arguments: &[nearpm_gpu::Argument]) -> Launch {
+    /// Lets design N's cache answer the look-ups of a batch that it has the answer of. What is left: where the numbers of those operations are, in the
+    /// order in which they are to be run, and how many there are. `None`: nothing was looked at. It waits for the device.
+    pub(crate) fn serve(&self, batch: &Operations, epoch: u32) -> Result<Option<(u64, u32)>> {
+        let (Some(cache), Some(sorter), Design::Tags) = (&self.cache, &self.sorter, self.layout().design) else {
+            return Ok(None);
+        };
+        if batch.count > sorter.capacity() || batch.ops.is_none() && batch.op != Op::Get {
+            return Ok(None);
+        }
+        let address = |buffer: &Option<Buffer>| buffer.as_ref().map_or(0, Buffer::address).into();
+        let (windows, numbers) = sorter.input();
+        let (more, bits) = self.sorted_by();
+        cache.left.fill(0)?;
+        let how = [epoch.into(), batch.count.into(), (batch.op as u32).into(), address(&batch.ops)];
+        let data = [batch.keys.address().into(), address(&batch.found), batch.outcomes.address().into()];
+        let left = [more.into(), windows.into(), numbers.into(), cache.left.address().into()];
+        self.launch("gph_serve", batch.count.into(), &[&how[..], &data, &left].concat())?;
+        let left = cache.left.download_words()?[0];
+        cache.missed.set(left);
+        let order = if self.is_sorted(left) { sorter.sort(left, 0, bits)?.1 } else { numbers };
+        Ok(Some((order, left)))
+    }
+
+    /// Operations of the last batch that the cache had no answer of, of a design N's table that has one and sorts its batches.
+    pub fn missed(&self) -> Option<u32> {
+        self.cache.as_ref().map(|cache| cache.missed.get())
+    }
+
+    fn shape(&self, items: u32, blocks: u64, arguments: &[nearpm_gpu::Argument]) -> Launch {
         let arguments = [&[self.address().into()], arguments].concat();
-        let items = u64::from(items).min(BLOCKS * u64::from(THREADS));
+        let items = u64::from(items).min(blocks * u64::from(THREADS));
         Launch { arguments, ..Launch::over(items, THREADS, []) }
     }
 
     fn over(&self, items: u32, entry: &'static str, arguments: &[nearpm_gpu::Argument]) -> Result<()> {
-        Ok(self.device().launch(self.kernel(entry), &self.shape(items, arguments))?)
+        Ok(self.device().launch(self.kernel(entry), &self.shape(items, BLOCKS, arguments))?)
     }
 }
 
@@ -177,6 +221,7 @@ impl Cache {
             CacheDescriptor { places, entries, mask, policy: options.policy as u32, sampled: options.sampled.min(16) };
         let described = Buffer::new(device, CacheDescriptor::BYTES)?;
         described.upload(&descriptor.to_bytes())?;
-        Ok(Cache { descriptor, buckets, described, bins, _held: held })
+        let (missed, turns) = (Cell::new(0), Cell::new(0));
+        Ok(Cache { descriptor, buckets, described, left: zeroed(4)?, missed, turns, bins, _held: held })
     }
 }

@@ -1,14 +1,11 @@
 //! The two designs with their parameters, and where their parts lie in an object.
 
 use nearpm_gpu::ObjectKind;
+use nearpm_interface::hash_table::{HashTable, SLOT_BYTES, UNIT_BYTES, stored_key_bytes};
 use nearpm_interface::region::{OBJECT_ALIGNMENT, ObjectHead};
 
 use crate::error::{Error, Result};
 
-/// Bytes of a slot: key and pointer.
-pub const SLOT: u64 = 16;
-/// Bytes of a unit of values.
-pub const UNIT: u64 = 16;
 /// Lanes of a warp: slots that design P looks at at once.
 const WARP: u32 = 32;
 
@@ -55,11 +52,7 @@ pub enum Keys {
 impl Keys {
     /// Bytes of a key in its cell: with its length, in whole units.
     pub(crate) const fn stored_bytes(self) -> u32 {
-        match self {
-            Keys::Words => 0,
-            Keys::Fixed(bytes) => bytes.next_multiple_of(UNIT as u32),
-            Keys::Variable(most) => (most + 2).next_multiple_of(UNIT as u32),
-        }
+        stored_key_bytes(self.to_code())
     }
 
     const fn to_code(self) -> u32 {
@@ -161,27 +154,34 @@ impl Layout {
 
     /// Slots of all levels, without the stash, before it has grown.
     pub fn slots(&self) -> u64 {
-        self.slots_grown(0)
+        self.media().slots_grown(0)
+    }
+
+    /// The table as it lies in a region: what the parts' places follow from.
+    pub(crate) fn media(&self) -> HashTable {
+        HashTable {
+            in_windows: self.design == Design::Tags,
+            levels: self.levels,
+            hashes: self.hashes,
+            width: self.width,
+            buckets: self.buckets,
+            windows: self.windows,
+            stash: self.stash,
+            spares: self.spares,
+            value_bytes: self.value_bytes,
+            key_code: self.keys.to_code(),
+            growths: self.growths,
+        }
     }
 
     /// Slots in use when it has doubled so many times.
     pub(crate) fn slots_grown(&self, times: u32) -> u64 {
-        let top = u64::from(self.buckets) << times;
-        (0..self.levels).map(|level| top >> level).sum::<u64>() * u64::from(self.width)
-    }
-
-    /// Slots that it has room for, without the stash.
-    fn room_slots(&self) -> u64 {
-        match self.design {
-            // What it has grown out of is not used again.
-            Design::Levels => u64::from(self.first_bucket(self.growths + 1)) * u64::from(self.width),
-            Design::Tags => self.slots_grown(self.growths),
-        }
+        self.media().slots_grown(times)
     }
 
     /// Slots that it has room for, with those of the stash.
     pub(crate) fn all_slots(&self) -> u64 {
-        self.room_slots() + u64::from(self.stash) * u64::from(self.width)
+        self.media().all_slots()
     }
 
     /// Slots of the stash.
@@ -191,40 +191,32 @@ impl Layout {
 
     /// Windows that it has room for.
     pub(crate) fn room_windows(&self) -> u32 {
-        self.windows << self.growths
+        self.media().room_windows()
     }
 
     /// Design P: first bucket of the level that it grows by the `number`-th time, from 1 on, behind those that it began with.
     pub(crate) fn first_bucket(&self, number: u32) -> u32 {
-        let first = (0..self.levels).map(|level| u64::from(self.buckets >> level)).sum::<u64>();
-        (first + (u64::from(self.buckets) << number) - 2 * u64::from(self.buckets)).min(u32::MAX.into()) as u32
+        self.media().first_bucket(number)
     }
 
     /// Design P: first bucket of each level in use when it has grown so many times.
     pub(crate) fn starts(&self, grown: u32) -> [u32; 4] {
-        let start = |level: u32| match grown.checked_sub(level) {
-            Some(number) if number > 0 => self.first_bucket(number),
-            _ => (0..level - grown).map(|above| self.buckets >> above).sum(),
-        };
-        std::array::from_fn(|level| if (level as u32) < self.levels { start(level as u32) } else { 0 })
+        self.media().starts(grown)
     }
 
     /// Cells for values.
     pub fn cells(&self) -> u64 {
-        match self.design {
-            Design::Levels => self.slots_grown(self.growths) + u64::from(self.spares),
-            Design::Tags => self.all_slots() + (u64::from(self.room_windows()) + 1) * u64::from(self.spares),
-        }
+        self.media().cells()
     }
 
     /// Bytes of a cell.
     pub fn cell_bytes(&self) -> u64 {
-        u64::from(self.value_bytes) + u64::from(self.keys.stored_bytes())
+        self.media().cell_bytes()
     }
 
     /// Bytes of an object that holds it.
     pub fn bytes(&self) -> u64 {
-        self.cells_at() + self.cells() * self.cell_bytes()
+        self.media().bytes()
     }
 
     /// Bytes of the device's memory that the table keeps, besides batches and a cache.
@@ -239,7 +231,7 @@ impl Layout {
 
     /// Offset in the object of the values.
     pub(crate) fn cells_at(&self) -> u64 {
-        (OBJECT_ALIGNMENT + self.all_slots() * SLOT).next_multiple_of(OBJECT_ALIGNMENT)
+        self.media().cells_at()
     }
 
     pub(crate) fn kind(&self) -> ObjectKind {
@@ -253,7 +245,7 @@ impl Layout {
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |what: String, why: &str| Err(Error::Layout { what, why: why.to_owned() });
         let looked_at = self.levels * self.hashes * self.width;
-        if self.value_bytes == 0 || !self.value_bytes.is_multiple_of(UNIT as u32) || self.value_bytes > 1 << 16 {
+        if self.value_bytes == 0 || !self.value_bytes.is_multiple_of(UNIT_BYTES as u32) || self.value_bytes > 1 << 16 {
             return refuse(format!("values of {} bytes", self.value_bytes), "they have 16 to 65536, in steps of 16");
         }
         if self.keys != Keys::Words && !(1..=1024).contains(&(self.keys.to_code() & !(1 << 31))) {
@@ -319,7 +311,7 @@ impl Layout {
             words: self.value_bytes / 4,
             depth: self.windows,
             data: OBJECT_ALIGNMENT,
-            data_bytes: self.all_slots() * SLOT,
+            data_bytes: self.all_slots() * SLOT_BYTES,
             tails: self.cells_at(),
             stride: u64::from(self.spares) | u64::from(self.keys.to_code()) << 32,
             stash: self.stash,
@@ -328,20 +320,19 @@ impl Layout {
     }
 
     pub(crate) fn of_head(head: &ObjectHead, kind: ObjectKind) -> Result<Layout> {
-        let [width, hashes, levels, growths] = head.threads.to_le_bytes().map(u32::from);
-        let design = if kind == ObjectKind::LevelHash { Design::Levels } else { Design::Tags };
+        let media = HashTable::of_head(head);
         let layout = Layout {
-            design,
-            levels,
-            hashes,
-            width,
-            buckets: head.blocks,
-            windows: head.depth,
-            stash: head.stash,
-            spares: head.stride as u32,
-            value_bytes: head.words.saturating_mul(4),
-            keys: Keys::from_code((head.stride >> 32) as u32),
-            growths,
+            design: if kind == ObjectKind::LevelHash { Design::Levels } else { Design::Tags },
+            levels: media.levels,
+            hashes: media.hashes,
+            width: media.width,
+            buckets: media.buckets,
+            windows: media.windows,
+            stash: media.stash,
+            spares: media.spares,
+            value_bytes: media.value_bytes,
+            keys: Keys::from_code(media.key_code),
+            growths: media.growths,
         };
         // A sealed head is what was written; one of a program with other ideas is refused here.
         layout.check().map(|()| layout)

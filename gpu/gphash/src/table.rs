@@ -5,17 +5,20 @@ use std::rc::Rc;
 
 use nearpm_gpm::{Sorter, read_head, write_head};
 use nearpm_gpu::{Argument, Buffer, Device, Kernel, Launch, Module, Object, ObjectKind, PmRegion};
+use nearpm_interface::hash_table::SLOT_BYTES;
 use nearpm_interface::region::OBJECT_WORD;
 
 use crate::cache::Cache;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::kernels::kernels_of;
-use crate::layout::{Design, Keys, Layout, SLOT};
+use crate::layout::{Design, Keys, Layout};
 use crate::recovery::{self, Found};
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 256;
+/// Lanes of a warp.
+const WARP: u64 = 32;
 /// Words of the counts that kernels keep: `GPH_COUNTS`.
 pub(crate) const COUNTS: usize = 16;
 /// A table that is open. Batches run one after the other; each is an epoch.
@@ -193,7 +196,9 @@ impl Table {
     /// Launches a kernel of the table with a thread an item; the table comes before its arguments.
     pub(crate) fn launch(&self, entry: &'static str, items: u64, arguments: &[Argument]) -> Result<()> {
         let arguments = [&[self.address().into()], arguments].concat();
-        Ok(self.device().launch(self.kernel(entry), &Launch { arguments, ..Launch::over(items, THREADS, []) })?)
+        // Few items need no whole block.
+        let threads = items.next_multiple_of(WARP).clamp(WARP, THREADS.into()) as u32;
+        Ok(self.device().launch(self.kernel(entry), &Launch { arguments, ..Launch::over(items, threads, []) })?)
     }
 
     /// Where kernels of a program find the table: the `gphash` that `gph_run` takes.
@@ -203,14 +208,13 @@ impl Table {
 
     /// Whether no pair can have this key.
     pub fn is_reserved(&self, key: u64) -> bool {
-        let is = key == 0 || self.layout.design == Design::Levels && key >> 32 >= 0xffff_fffd;
-        is && self.layout.keys == Keys::Words
+        self.layout.keys == Keys::Words && self.layout.media().is_reserved(key)
     }
 
     /// Where its slots are in the region: offset and bytes.
     pub fn slots(&self) -> (u64, u64) {
         let head = self.layout.to_head();
-        (self.object.offset + head.data, self.layout.all_slots() * SLOT)
+        (self.object.offset + head.data, self.layout.all_slots() * SLOT_BYTES)
     }
 }
 

@@ -2,128 +2,45 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
-use nearpm_gphash::Design;
+use clap::{Args, Subcommand};
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
-use crate::campaign::{self, Record, Tally};
+use crate::campaign::{Record, Tally};
 use crate::exhaust::{self, Bounds};
-use crate::growing;
+use crate::figures;
 use crate::measure::{self, Bench};
-use crate::trial::Subject;
+use crate::model::{self, Model};
+use crate::named::{DesignName, Hole, SubjectArguments};
+use crate::soak;
 
 /// What to do with hash tables of a GPU in persistent memory.
 #[derive(Subcommand)]
 pub enum HashCommand {
     /// Run histories on the interpreter, crash them at any instruction, and check that they are durably linearizable
     Run(RunArguments),
-    /// The same for a long time: the record tells where to go on
+    /// The same of all tables in turn, until there are so many: the records tell where to go on
     Campaign(CampaignArguments),
     /// Go through every order of two or three threads on one bucket, within a bound on preemptions
     Exhaust(ExhaustArguments),
     /// Measure a GPU, or try the measurements out on the interpreter
     Bench(BenchArguments),
+    /// Compare a table on a GPU, or on the interpreter, with a model, operation by operation
+    Model(ModelArguments),
+    /// Kill processes that work on a table of a GPU, and look at what is left
+    Soak(SoakArguments),
     /// Print the results of a measurement
     Report {
         /// The file that `bench --json` has written
         results: PathBuf,
+        /// Figures 5 to 15 of the paper instead: what it says, beside what was measured here
+        #[arg(long)]
+        figures: bool,
     },
-}
-
-/// A design of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DesignName {
-    /// Buckets in levels, all in persistent memory: GPHash, with its holes closed
-    Levels,
-    /// Tags in the GPU's memory: ours
-    Tags,
-}
-
-/// A hole that the paper's table has, or that ours could have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Hole {
-    /// No fence between value and pointer, and key
-    Fence,
-    /// Answers before what they depend on has persisted
-    Readers,
-    /// Inserts of one key do not look for each other
-    Twice,
-    /// Slots are used again in the same epoch
-    Reuse,
-    /// Updates of a batch give way to what may be no update of the same key
-    Overwrite,
-    /// Growing drops pairs that find no slot, and a pair leaves the stash before its copy has persisted
-    Lost = 6,
-    /// The cache is written behind persistent memory, and not what is being put into it
-    Stale = 7,
-}
-
-impl Hole {
-    fn code(self) -> u32 {
-        1 << self as u32
-    }
-}
-
-/// Which table is run.
-#[derive(Args)]
-pub struct SubjectArguments {
-    /// The design
-    design: DesignName,
-    /// All operations of a history are one batch
-    #[arg(long)]
-    batched: bool,
-    /// The table has a cache, behind so many turns: behind one it is filled meanwhile, behind two it is in use
-    #[arg(long, default_value_t = 0)]
-    turns: u32,
-    /// The table grows, and is crashed in that, with batches of readers and writers in between
-    #[arg(long, conflicts_with_all = ["batched", "turns"])]
-    growing: bool,
-}
-
-impl SubjectArguments {
-    fn subject(&self, hole: Option<Hole>) -> Subject {
-        let design = match self.design {
-            DesignName::Levels => Design::Levels,
-            DesignName::Tags => Design::Tags,
-        };
-        let mut subject = Subject::small(design);
-        if let Some(hole) = hole {
-            subject = subject.with_holes(hole.code());
-        }
-        if self.growing {
-            subject = subject.growing();
-        }
-        if self.turns > 0 {
-            subject = subject.cached(self.turns);
-        }
-        if self.batched { subject.batched() } else { subject }
-    }
-
-    fn name(&self) -> String {
-        let mut name = if self.design == DesignName::Tags { "tags" } else { "levels" }.to_owned();
-        if self.batched {
-            name += ", batched";
-        }
-        if self.growing {
-            name += ", growing";
-        }
-        match self.turns {
-            0 => name,
-            turns => format!("{name}, cache behind {turns} turns"),
-        }
-    }
-
-    /// A history of a seed.
-    fn history(&self, subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) -> Result<()> {
-        match self.growing {
-            true => growing::history(subject, seed, crashes, tally),
-            false => campaign::history(subject, seed, crashes, tally),
-        }
-    }
 }
 
 /// Arguments of a run.
@@ -148,16 +65,14 @@ pub struct RunArguments {
 /// Arguments of a campaign.
 #[derive(Args)]
 pub struct CampaignArguments {
-    #[command(flatten)]
-    subject: SubjectArguments,
-    /// File with the record, which is made or gone on with
+    /// Folder with the records, which are made or gone on with
     #[arg(long)]
-    record: PathBuf,
-    /// Histories in all
+    records: PathBuf,
+    /// Histories in all, and as many crashes
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
-    /// Crashes of each
-    #[arg(long, default_value_t = 1)]
+    /// Crashes of each history, where a record does not say it
+    #[arg(long, default_value_t = 2)]
     crashes: u64,
     /// Stop after so many seconds
     #[arg(long)]
@@ -184,18 +99,88 @@ pub struct ExhaustArguments {
     /// Crash each schedule at each of its stores and fences, too
     #[arg(long)]
     crashes: bool,
+    /// File with the record, which is made or gone on with
+    #[arg(long)]
+    record: Option<PathBuf>,
+    /// Stop after so many seconds, behind a choice of operations
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
+/// Which device runs it.
+#[derive(Args)]
+pub struct DeviceArguments {
+    /// Run on the interpreter: no GPU is used
+    #[arg(long)]
+    interpreted: bool,
+    /// Number of the GPU
+    #[arg(long, default_value_t = 0)]
+    card: usize,
+}
+
+/// Arguments of a model test.
+#[derive(Args)]
+pub struct ModelArguments {
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// The design
+    design: DesignName,
+    /// Operations in all
+    #[arg(long, default_value_t = 100_000_000)]
+    operations: u64,
+    /// Operations of a batch
+    #[arg(long, default_value_t = 1 << 18)]
+    batch: u32,
+    /// Keys that are asked for
+    #[arg(long, default_value_t = 1 << 21)]
+    keys: u32,
+    /// Of the operations
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Arguments of a soak.
+#[derive(Args)]
+pub struct SoakArguments {
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// The design
+    design: DesignName,
+    /// Processes that are killed
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// What a process that is killed works on
+    #[arg(long, hide = true)]
+    child: Option<PathBuf>,
+    /// Batches that were answered before
+    #[arg(long, hide = true, default_value_t = 0)]
+    answered: u32,
 }
 
 fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
     let subject = arguments.subject.subject(arguments.hole).one_bucket();
     let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
-    let gone = exhaust::all(&subject, threads, Bounds { preemptions, limit, crashes })?;
+    let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let bounds = Bounds { preemptions, limit, crashes };
+    let name = arguments.subject.name();
+    let mut record = match &arguments.record {
+        Some(path) => exhaust::Record::load(path, &name, threads, bounds)?,
+        None => exhaust::Record::new(&name, threads, bounds),
+    };
+    let trials = exhaust::trials(threads);
+    while (record.gone.trials as usize) < trials.len() && until.is_none_or(|until| Instant::now() < until) {
+        exhaust::all(&subject, threads, bounds, &trials[record.gone.trials as usize..][..1], &mut record.gone)?;
+        if let Some(path) = &arguments.record {
+            record.save(path)?;
+        }
+    }
+    let gone = record.gone;
     println!(
-        "{}, {threads} threads on one bucket, at most {preemptions} preemptions: {} trials, every schedule of {} of them; \
-         {} schedules, {} crashes; each is durably linearizable",
-        arguments.subject.name(),
+        "{name}, {threads} threads on one bucket, at most {preemptions} preemptions: {} of {} trials, every schedule of {} of them; \
+         {} schedules, {} crashes that differ; each is durably linearizable",
         gone.trials,
+        trials.len(),
         gone.complete,
         gone.tally.histories,
         gone.tally.crashes
@@ -213,12 +198,14 @@ pub fn command(command: &HashCommand) -> Result<bool> {
         HashCommand::Campaign(arguments) => campaign_of(arguments).map(|()| true),
         HashCommand::Exhaust(arguments) => exhaust_of(arguments).map(|()| true),
         HashCommand::Bench(arguments) => bench(arguments),
-        HashCommand::Report { results } => {
+        HashCommand::Model(arguments) => model_of(arguments).map(|()| true),
+        HashCommand::Soak(arguments) => soak_of(arguments).map(|()| true),
+        HashCommand::Report { results, figures } => {
             let text =
                 std::fs::read_to_string(results).with_context(|| format!("cannot read {}", results.display()))?;
             let report: Report = serde_json::from_str(&text)
                 .with_context(|| format!("{} holds no results of nearpm gpu hash bench --json", results.display()))?;
-            print!("{}", report.table());
+            print!("{}", if *figures { figures::beside_the_paper(&report) } else { report.table() });
             Ok(true)
         }
     }
@@ -235,32 +222,83 @@ fn run(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
+/// Histories of a subject before it is another one's turn.
+const TURN: u64 = 100;
+
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
-    let subject = arguments.subject.subject(None);
-    let until = arguments.seconds.map(|seconds| std::time::Instant::now() + std::time::Duration::from_secs(seconds));
-    let mut record = Record::load(&arguments.record, &arguments.subject.name(), arguments.crashes)?;
-    while record.next_seed < arguments.histories && until.is_none_or(|until| std::time::Instant::now() < until) {
-        let outcome = arguments.subject.history(&subject, record.next_seed, arguments.crashes, &mut record.tally);
-        record.next_seed += 1;
-        if outcome.is_err() || record.next_seed.is_multiple_of(500) {
-            record.save(&arguments.record)?;
+    println!("on the interpreter: no GPU is used");
+    let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let load = |(subject, file, weight): (SubjectArguments, String, u64)| -> Result<_> {
+        let path = arguments.records.join(file);
+        Ok((Record::load(&path, &subject.name(), arguments.crashes)?, subject.subject(None), subject, path, weight))
+    };
+    let mut all = SubjectArguments::all().into_iter().map(load).collect::<Result<Vec<_>>>()?;
+    loop {
+        let sum = all.iter().fold(Tally::default(), |sum, (record, ..)| sum.plus(&record.tally));
+        let done = sum.histories >= arguments.histories && sum.crashes >= arguments.histories;
+        if done || until.is_some_and(|until| Instant::now() >= until) {
+            println!("{sum}; each is durably linearizable");
+            return Ok(());
         }
-        outcome?;
+        // Whoever has come least far for its weight.
+        let next = all.iter_mut().min_by_key(|(record, .., weight)| record.tally.histories / *weight);
+        let (record, subject, named, path, _) = next.expect("there are subjects");
+        for _ in 0..TURN {
+            let outcome = named.history(subject, record.next_seed, record.crashes, &mut record.tally);
+            record.next_seed += 1;
+            if outcome.is_err() {
+                record.save(path)?;
+            }
+            outcome.with_context(|| named.name())?;
+        }
+        record.save(path)?;
     }
-    record.save(&arguments.record)?;
-    println!("{}: {}; each is durably linearizable", record.subject, record.tally);
+}
+
+fn model_of(arguments: &ModelArguments) -> Result<()> {
+    let device = device(&arguments.device)?;
+    println!("on {}", device.name());
+    let ModelArguments { operations, batch, keys, seed, .. } = *arguments;
+    let started = Instant::now();
+    let model = Model { design: arguments.design.design(), operations, batch: batch.max(1), keys: keys.max(1), seed };
+    let tested = model::run(&device, &model)?;
+    println!("{tested:?} in {:.1} s; no difference from the model", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn soak_of(arguments: &SoakArguments) -> Result<()> {
+    let (design, sizes) = (arguments.design.design(), soak::Sizes { keys: 1 << 18, batch: 1 << 14 });
+    if let Some(path) = &arguments.child {
+        return soak::child(device(&arguments.device)?, path, design, sizes, arguments.answered, u32::MAX);
+    }
+    ensure!(
+        !arguments.device.interpreted,
+        "the interpreter keeps PM in the process that is killed: `run` crashes tables there"
+    );
+    let path = PathBuf::from(format!("/dev/shm/nearpm-hash-soak-{}.region", std::process::id()));
+    let executable = std::env::current_exe().context("a program knows where it is")?;
+    // The words that lead here: a few, in `nearpm`, or one.
+    let words: Vec<String> = std::env::args().skip(1).take_while(|word| word != "soak").collect();
+    let command = |answered: u32| {
+        let mut command = std::process::Command::new(&executable);
+        command.args(&words).arg("soak").args(std::env::args().skip_while(|word| word != "soak").skip(1));
+        command.arg("--child").arg(&path).arg("--answered").arg(answered.to_string());
+        command
+    };
+    let outcome = soak::soak(&command, arguments.kills);
+    let removed = std::fs::remove_file(&path);
+    let soaked = outcome?;
+    removed.context("the soak's region is gone")?;
+    println!("{} kills, {} batches answered: nothing that was answered is lost", soaked.kills, soaked.batches);
     Ok(())
 }
 
 /// Arguments of a measurement.
 #[derive(Args)]
 pub struct BenchArguments {
-    /// Run on the interpreter, at small sizes: nothing is measured, times are predicted from counted transactions
-    #[arg(long)]
-    interpreted: bool,
-    /// Number of the GPU
-    #[arg(long, default_value_t = 0)]
-    card: usize,
+    /// On the interpreter sizes are small: nothing is measured, times are predicted from counted transactions
+    #[command(flatten)]
+    device: DeviceArguments,
     /// Only these measurements
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
     only: Vec<String>,
@@ -278,7 +316,7 @@ pub struct BenchArguments {
     text: Option<PathBuf>,
 }
 
-fn device(arguments: &BenchArguments) -> Result<Rc<dyn Device>> {
+fn device(arguments: &DeviceArguments) -> Result<Rc<dyn Device>> {
     if arguments.interpreted {
         return Ok(Rc::new(Interpreted::new(1 << 30)));
     }
@@ -293,10 +331,10 @@ fn device(arguments: &BenchArguments) -> Result<Rc<dyn Device>> {
 /// # Errors
 /// No device, or a file that cannot be written.
 pub fn bench(arguments: &BenchArguments) -> Result<bool> {
-    let device = device(arguments)?;
+    let device = device(&arguments.device)?;
     let mut report = Report {
         device: device.name(),
-        times: match arguments.interpreted {
+        times: match arguments.device.interpreted {
             true => "predicted by the cost model from counted transactions; nothing was measured".to_owned(),
             false => "measured, by events on the device or by the wall".to_owned(),
         },
@@ -305,7 +343,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<bool> {
     };
     let bench = Bench {
         device,
-        full: !arguments.interpreted,
+        full: !arguments.device.interpreted,
         repeats: arguments.repeats.max(1),
         spares: arguments.spares.max(1),
     };

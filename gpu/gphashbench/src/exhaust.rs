@@ -1,14 +1,18 @@
 //! Every order of two or three threads that operate on one bucket, with at most so many preemptions, and crashes at every store and fence of each.
 
-use anyhow::{Context, Result};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
 use nearpm_gphash::Op;
 use nearpm_gpu::{Choice, Schedule, every_schedule};
+use serde::{Deserialize, Serialize};
 
 use crate::campaign::Tally;
-use crate::trial::{Shape, Subject, Trial};
+use crate::subject::Subject;
+use crate::trial::{Shape, Trial};
 
 /// What is gone through.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Times that a thread that could go on is made to wait.
     pub preemptions: u32,
@@ -19,7 +23,7 @@ pub struct Bounds {
 }
 
 /// What was gone through.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gone {
     /// Trials: operations of each thread, and what was there before.
     pub trials: u64,
@@ -32,26 +36,78 @@ pub struct Gone {
 /// Operations that threads do at the same time: the kinds that differ, reads with an update aside.
 const OPS: [Op; 5] = [Op::Get, Op::Insert, Op::Update, Op::Put, Op::Delete];
 
-/// All trials of `threads` threads with one operation each on one key, which is there before or is not.
+/// What a trial's threads do with one key, one operation each, and whether the key is there before.
+pub type Ops = (Vec<Op>, bool);
+
+/// All that `threads` threads may do.
+pub fn trials(threads: u32) -> Vec<Ops> {
+    let chosen = |number: usize| -> Vec<Op> {
+        (0..threads).map(|thread| OPS[number / OPS.len().pow(thread) % OPS.len()]).collect()
+    };
+    // Threads are alike: one order of each choice is enough, and reads alone show nothing.
+    let differs = |ops: &Vec<Op>| ops.is_sorted_by_key(|&op| op as u32) && ops.iter().any(|&op| op != Op::Get);
+    let all = (0..OPS.len().pow(threads)).map(chosen).filter(differs);
+    all.flat_map(|ops| [(ops.clone(), false), (ops, true)]).collect()
+}
+
+/// Trials, and what they come to.
 ///
 /// # Errors
 /// The first schedule that is not (durably) linearizable.
-pub fn all(subject: &Subject, threads: u32, bounds: Bounds) -> Result<Gone> {
-    let mut gone = Gone::default();
+pub fn all(subject: &Subject, threads: u32, bounds: Bounds, trials: &[Ops], gone: &mut Gone) -> Result<()> {
     let shape = Shape { warps: threads, lanes: 1, rounds: 1, keys: 1 };
-    for number in 0..OPS.len().pow(threads) {
-        let chosen: Vec<Op> = (0..threads).map(|thread| OPS[number / OPS.len().pow(thread) % OPS.len()]).collect();
-        // Threads are alike: one order of each choice is enough, and reads alone show nothing.
-        if !chosen.is_sorted_by_key(|&op| op as u32) || chosen.iter().all(|&op| op == Op::Get) {
-            continue;
-        }
-        for before in [vec![], vec![1]] {
-            let ops = chosen.iter().map(|&op| (op, 1)).collect();
-            let trial = Trial::of(subject, shape, ops, before)?;
-            one(&trial, threads, bounds, &mut gone)?;
-        }
+    for (ops, is_there) in trials {
+        let ops = ops.iter().map(|&op| (op, 1)).collect();
+        let trial = Trial::of(subject, shape, ops, if *is_there { vec![1] } else { vec![] })?;
+        one(&trial, threads, bounds, gone)?;
     }
-    Ok(gone)
+    Ok(())
+}
+
+/// How far exhaustive schedules have come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What is tried.
+    pub subject: String,
+    /// Threads on the bucket.
+    pub threads: u32,
+    /// Within these bounds.
+    pub bounds: Bounds,
+    /// What was gone through; trials in their order.
+    pub gone: Gone,
+}
+
+impl Record {
+    /// Of nothing yet.
+    pub fn new(subject: &str, threads: u32, bounds: Bounds) -> Record {
+        Record { subject: subject.to_owned(), threads, bounds, gone: Gone::default() }
+    }
+
+    /// Reads a record, or begins one where there is no file.
+    ///
+    /// # Errors
+    /// A file of something else.
+    pub fn load(path: &Path, subject: &str, threads: u32, bounds: Bounds) -> Result<Record> {
+        let new = Record::new(subject, threads, bounds);
+        if !path.exists() {
+            return Ok(new);
+        }
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let record: Record =
+            serde_json::from_str(&text).with_context(|| format!("{} holds no such record", path.display()))?;
+        let same = Record { gone: new.gone, ..record.clone() } == new;
+        ensure!(same, "{} is of other schedules: {record:?}", path.display());
+        Ok(record)
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
 }
 
 /// Every schedule of a trial.
@@ -62,7 +118,7 @@ pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> 
     gone.trials += 1;
     let tally = &mut gone.tally;
     let explored = every_schedule(bounds.preemptions, bounds.limit, |run| {
-        let events = trial.replay(&mut run.schedule, None).with_context(|| trial.told(&run.schedule))?;
+        let events = trial.replay(&mut run.schedule).with_context(|| trial.told(&run.schedule))?;
         tally.histories += 1;
         if bounds.crashes { crashes(trial, threads, &run.schedule, events, tally) } else { Ok(()) }
     })?;
@@ -79,7 +135,7 @@ pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash:
     gone.trials += 1;
     for (block, steps) in (0..u64::from(threads)).flat_map(|block| steps.clone().map(move |steps| (block, steps))) {
         let mut schedule = Schedule::Held { block, steps };
-        let events = trial.replay(&mut schedule, None).with_context(|| trial.told(&schedule))?;
+        let events = trial.replay(&mut schedule).with_context(|| trial.told(&schedule))?;
         gone.tally.histories += 1;
         if crash {
             crashes(trial, threads, &schedule, events, &mut gone.tally)?;
@@ -89,15 +145,11 @@ pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash:
     Ok(())
 }
 
-/// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of one thread's, or all but one's.
+/// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of one thread's, or all but one's. What several of these
+/// leave alike is judged once, and counted once.
 fn crashes(trial: &Trial<'_>, threads: u32, schedule: &Schedule, events: u64, tally: &mut Tally) -> Result<()> {
     let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
-    for event in 1..=events {
-        for choice in std::iter::once(Choice::None).chain((0..threads).flat_map(of)) {
-            let said = || format!("{}, crash at {event}, {choice:?}", trial.told(schedule));
-            trial.replay(&mut schedule.clone(), Some((event, choice))).with_context(said)?;
-            tally.crashes += 1;
-        }
-    }
+    let choices: Vec<Choice> = std::iter::once(Choice::None).chain((0..threads).flat_map(of)).collect();
+    tally.crashes += trial.crash_everywhere(schedule, events, &choices)?;
     Ok(())
 }

@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::campaign::{Tally, choice};
-use crate::trial::{MEMORY, Subject, VALUE};
+use crate::subject::Subject;
+use crate::trial::{MEMORY, VALUE};
 
 /// The pairs of a table, by key.
 type Pairs = BTreeMap<u64, u8>;

@@ -6,9 +6,15 @@
 pub mod campaign;
 pub mod command;
 pub mod exhaust;
+pub mod figures;
+mod given;
 pub mod growing;
 mod kernels;
 pub mod linear;
 pub mod measure;
+pub mod model;
+pub mod named;
 mod skew;
+pub mod soak;
+pub mod subject;
 pub mod trial;

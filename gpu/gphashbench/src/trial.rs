@@ -1,106 +1,26 @@
 //! Histories on the interpreter: a table, operations of many threads on few keys, some order of instructions, and perhaps a crash at any of them, and
 //! another one in the recovery.
 
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
-use nearpm_gphash::{
-    CacheOptions, Design, Layout, Op, Outcome, Policy, Request, Table, level_kernels, level_kernels_cached,
-    level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_with_holes,
-};
+use nearpm_gphash::{CacheOptions, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{
-    Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Module, Moment, ObjectKind, PmRegion, Schedule,
-    Stop,
+    Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::given::Given;
 use crate::linear::{Answered, Event, State, is_linearizable};
+use crate::subject::Subject;
 
 /// Volatile memory of the interpreted devices.
 pub(crate) const MEMORY: u64 = 8 << 20;
 /// Bytes of a value: one unit, which a reader can tell from a part of it.
 pub(crate) const VALUE: u32 = 16;
-
-/// What is tried.
-#[derive(Clone)]
-pub struct Subject {
-    /// The table.
-    pub layout: Layout,
-    /// Its kernels.
-    pub module: Module,
-    /// Holes that are planted in them.
-    pub holes: u32,
-    /// Whether all operations are one batch, of which answers count at its end; else each answer is out at once.
-    pub batched: bool,
-    /// Turns of a cache before the operations: behind the first one it is being filled meanwhile, behind others it is in use, too. 0: no cache.
-    pub turns: u32,
-}
-
-impl Subject {
-    /// A small table of a design: a few buckets that all keys share.
-    pub fn small(design: Design) -> Subject {
-        let (layout, module) = match design {
-            Design::Levels => (Layout { buckets: 2, spares: 256, ..Layout::levels(1, VALUE) }, level_kernels()),
-            Design::Tags => {
-                let spares = 64;
-                (
-                    Layout { width: 8, hashes: 2, buckets: 2, windows: 1, stash: 1, spares, ..Layout::tags(1, VALUE) },
-                    tag_kernels(),
-                )
-            }
-        };
-        Subject { layout, module: module.clone(), holes: 0, batched: false, turns: 0 }
-    }
-
-    /// The same with holes.
-    #[must_use]
-    pub fn with_holes(mut self, holes: u32) -> Subject {
-        let module = match self.layout.design {
-            Design::Levels => level_kernels_with_holes(),
-            Design::Tags => tag_kernels_with_holes(),
-        };
-        (self.module, self.holes) = (module.clone(), holes);
-        self
-    }
-
-    /// The same with a bucket alone that all keys share, and nothing besides: what exhaustive schedules go through.
-    #[must_use]
-    pub fn one_bucket(mut self) -> Subject {
-        self.layout = Layout { levels: 1, hashes: 1, width: 8, buckets: 1, stash: 0, ..self.layout };
-        self
-    }
-
-    /// The same with room to double twice; of design P with a slot a bucket, so that keys may find no place.
-    #[must_use]
-    pub fn growing(mut self) -> Subject {
-        self.layout = self.layout.growing(2);
-        if self.layout.design == Design::Levels {
-            self.layout = Layout { width: 1, buckets: 8, ..self.layout };
-        }
-        self
-    }
-
-    /// The same with a cache, behind so many turns of it.
-    #[must_use]
-    pub fn cached(mut self, turns: u32) -> Subject {
-        if self.holes == 0 {
-            self.module = match self.layout.design {
-                Design::Levels => level_kernels_cached().clone(),
-                Design::Tags => tag_kernels_cached().clone(),
-            };
-        }
-        self.turns = turns;
-        self
-    }
-
-    /// The same with all operations as one batch.
-    #[must_use]
-    pub fn batched(mut self) -> Subject {
-        self.batched = true;
-        self
-    }
-}
 
 /// The shape of a history.
 #[derive(Clone, Copy, Debug)]
@@ -124,9 +44,9 @@ impl Shape {
 /// A history to be run, from a seed.
 #[derive(Clone)]
 pub struct Trial<'s> {
-    subject: &'s Subject,
-    shape: Shape,
-    ops: Vec<(Op, u64)>,
+    pub(crate) subject: &'s Subject,
+    pub(crate) shape: Shape,
+    pub(crate) ops: Vec<(Op, u64)>,
     /// Keys that are there before, with the value 0.
     before: Vec<u64>,
     image: Vec<u8>,
@@ -135,8 +55,6 @@ pub struct Trial<'s> {
 /// What a run left.
 struct Left {
     image: Vec<u8>,
-    /// Whether it came to its end.
-    finished: bool,
     /// Stores to PM and fences of the launch: between two of them a crash leaves the same.
     events_made: u64,
     /// Outcomes and values of a batch that came to its end.
@@ -145,16 +63,43 @@ struct Left {
     cached: Option<Vec<State>>,
 }
 
-/// The key of operations that fill up a batch's warps.
-const NOBODY: u64 = 0x7777;
+impl Left {
+    fn crashed(image: Vec<u8>) -> Left {
+        Left { image, events_made: 0, answers: None, cached: None }
+    }
+}
 
-fn value_of(number: u32) -> Vec<u8> {
+/// A crash of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashOf {
+    /// The store or fence at which it comes.
+    pub event: u64,
+    /// What of the stores that are on their way persists.
+    pub choice: Choice,
+    /// A crash of the recovery: store or fence, and what persists.
+    pub again: Option<(u64, Choice)>,
+}
+
+/// The key of operations that fill up a batch's warps.
+pub(crate) const NOBODY: u64 = 0x7777;
+
+pub(crate) fn value_of(number: u32) -> Vec<u8> {
     [number, !number, number.wrapping_mul(0x9e37_79b1), 0x6870_676e].into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-fn number_of(value: &[u8]) -> u32 {
+pub(crate) fn number_of(value: &[u8]) -> u32 {
     let number = u32::from_le_bytes([value[0], value[1], value[2], value[3]]);
     if value_of(number) == value { number } else { u32::MAX }
+}
+
+/// What tells tables before a history apart: layout, keys that are there, operations.
+type Before = (String, Vec<u64>, usize);
+
+/// Tables that are kept.
+const MOST_PREPARED: usize = 256;
+
+thread_local! {
+    static PREPARED: RefCell<HashMap<Before, Vec<u8>>> = RefCell::default();
 }
 
 impl<'s> Trial<'s> {
@@ -184,10 +129,26 @@ impl<'s> Trial<'s> {
         Ok(trial)
     }
 
+    /// The table before the history, with room for its answers. Few of them differ: those that were made are kept.
     fn prepared(&self) -> Result<Vec<u8>> {
+        let key = (format!("{:?}", self.subject.layout), self.before.clone(), self.ops.len());
+        if let Some(image) = PREPARED.with_borrow(|made| made.get(&key).cloned()) {
+            return Ok(image);
+        }
+        let image = self.prepare()?;
+        PREPARED.with_borrow_mut(|made| {
+            if made.len() >= MOST_PREPARED {
+                made.clear();
+            }
+            made.insert(key, image.clone());
+        });
+        Ok(image)
+    }
+
+    fn prepare(&self) -> Result<Vec<u8>> {
         let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
         let layout = &self.subject.layout;
-        let bytes = (layout.bytes() + (1 << 16) + 16 * self.ops.len() as u64).next_multiple_of(4096);
+        let bytes = (layout.bytes() + 0xc000 + 16 * self.ops.len() as u64).next_multiple_of(4096);
         let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; bytes as usize]))?;
         let table = Table::create(&region, "table", layout, 3)?;
         let requests: Vec<Request> =
@@ -203,40 +164,68 @@ impl<'s> Trial<'s> {
     /// # Errors
     /// A history that is not linearizable, or a table that is not sound.
     pub fn run(&self, schedule: &Schedule) -> Result<u64> {
-        let left = self.act(schedule.clone(), None, &mut |_| {})?;
-        ensure!(left.finished, "it crashed without a plan");
+        let left = self.act(schedule.clone(), Vec::new(), &mut |_| {})?;
         self.judge(&left)?;
         Ok(left.events_made)
     }
 
-    /// Runs it until a store to PM or a fence, crashes it, and recovers; with `again` the recovery is crashed, too.
+    /// Runs it, crashed at each of these stores or fences, and recovers; where there is another crash, it is of the recovery.
     ///
     /// # Errors
-    /// A history that is not durably linearizable, or a table that is not sound.
-    pub fn crash(&self, schedule: &Schedule, event: u64, choice: Choice, again: Option<(u64, Choice)>) -> Result<()> {
-        let plan = CrashPlan { moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) }, choice };
-        let mut left = self.act(schedule.clone(), Some(plan), &mut |_| {})?;
-        if let Some((event, choice)) = again {
-            left.image = self.crash_recovery(&left.image, event, choice)?;
+    /// A history that is not durably linearizable, or a table that is not sound, with its crash.
+    pub fn crash(&self, schedule: &Schedule, crashes: &mut [CrashOf]) -> Result<()> {
+        crashes.sort_by_key(|crash| crash.event);
+        let looks = crashes.iter().map(|crash| (crash.event, crash.choice)).collect();
+        let images = self.looked_at(&mut schedule.clone(), looks)?;
+        ensure!(images.len() == crashes.len(), "{} of {} crashes were reached", images.len(), crashes.len());
+        for (crash, image) in crashes.iter().zip(images) {
+            let image = match crash.again {
+                Some((event, choice)) => self.crash_recovery(&image, event, choice)?,
+                None => image,
+            };
+            self.judge(&Left::crashed(image)).with_context(|| format!("{crash:?}"))?;
         }
-        self.judge(&left)
+        Ok(())
     }
 
-    /// Runs it with a schedule that is written back, for all interleavings.
+    /// Runs it, crashed at each of its first `events` stores and fences with each of these choices. Gives how many crashes were different and judged.
     ///
     /// # Errors
-    /// As for [`Trial::run`] and [`Trial::crash`].
-    pub fn replay(&self, schedule: &mut Schedule, crash: Option<(u64, Choice)>) -> Result<u64> {
-        let plan = crash.map(|(event, choice)| CrashPlan {
-            moment: Moment::Launch { after: 0, stop: Stop::PersistEvent(event) },
-            choice,
-        });
-        let left = self.act(schedule.clone(), plan, &mut |after| *schedule = after)?;
+    /// As for [`Trial::crash`].
+    pub fn crash_everywhere(&self, schedule: &Schedule, events: u64, choices: &[Choice]) -> Result<u64> {
+        let looks = (1..=events).flat_map(|event| choices.iter().map(move |&choice| (event, choice))).collect();
+        let mut judged = HashSet::new();
+        for (at, image) in self.looked_at(&mut schedule.clone(), looks)?.into_iter().enumerate() {
+            if judged.contains(&image) {
+                continue;
+            }
+            self.judge(&Left::crashed(image.clone())).with_context(|| {
+                let (event, choice) = (at / choices.len() + 1, choices[at % choices.len()]);
+                format!("{}, crash at {event}, {choice:?}", self.told(schedule))
+            })?;
+            judged.insert(image);
+        }
+        Ok(judged.len() as u64)
+    }
+
+    /// What crashes at some stores and fences would leave.
+    fn looked_at(&self, schedule: &mut Schedule, looks: Vec<(u64, Choice)>) -> Result<Vec<Vec<u8>>> {
+        let mut images = Vec::new();
+        self.act(schedule.clone(), looks, &mut |device| images = device.take_looks())?;
+        Ok(images)
+    }
+
+    /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made.
+    ///
+    /// # Errors
+    /// As for [`Trial::run`].
+    pub fn replay(&self, schedule: &mut Schedule) -> Result<u64> {
+        let left = self.act(schedule.clone(), Vec::new(), &mut |device| *schedule = device.schedule())?;
         self.judge(&left)?;
         Ok(left.events_made)
     }
 
-    fn act(&self, schedule: Schedule, plan: Option<CrashPlan>, after: &mut dyn FnMut(Schedule)) -> Result<Left> {
+    fn act(&self, schedule: Schedule, looks: Vec<(u64, Choice)>, after: &mut dyn FnMut(&Interpreted)) -> Result<Left> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(self.image.clone()))?;
         let mut table = Table::open_with(&region, "table", &self.subject.module)?;
@@ -248,26 +237,22 @@ impl<'s> Trial<'s> {
         let kernel = if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" };
         let before = device.counts().map_or(0, |counts| counts.persist_events);
         device.set_schedule(schedule);
-        device.plan_crash(plan);
+        let crashed = !looks.is_empty();
+        device.plan_looks(looks);
         let outcome = device.launch(self.subject.module.kernel(kernel), &launch);
-        after(device.schedule());
+        after(&device);
         device.set_schedule(Schedule::RoundRobin);
-        device.plan_crash(None);
-        let finished = match outcome {
-            Ok(()) => true,
-            Err(nearpm_gpu::Error::Crashed(_)) => false,
-            Err(error) => return Err(error.into()),
-        };
+        outcome?;
         let events_made = device.counts().map_or(0, |counts| counts.persist_events) - before;
-        let answers = if finished && self.subject.batched { Some(given.answers()?) } else { None };
-        let cached = if finished && self.subject.turns > 0 {
+        let answers = if self.subject.batched { Some(given.answers()?) } else { None };
+        let cached = if !crashed && self.subject.turns > 0 {
             table.turn_cache()?;
             Some(self.states(&table)?)
         } else {
             None
         };
         drop((table, given));
-        Ok(Left { image: region.close()?.bytes().to_vec(), finished, events_made, answers, cached })
+        Ok(Left { image: region.close()?.bytes().to_vec(), events_made, answers, cached })
     }
 
     /// Gives the table its cache, and something to cache.
@@ -358,7 +343,7 @@ impl<'s> Trial<'s> {
     }
 
     /// The number in the launch of an operation: each warp of a batch has 32.
-    fn place(&self, at: usize) -> usize {
+    pub(crate) fn place(&self, at: usize) -> usize {
         let each = (self.shape.lanes * self.shape.rounds) as usize;
         if self.subject.batched { at / each * 32 + at % each } else { at }
     }
@@ -390,50 +375,5 @@ impl<'s> Trial<'s> {
                 Ok(Event { op, key, value: at as u32 + 1, begun: begun[at], answer })
             })
             .collect()
-    }
-}
-
-/// A history's operations in the device's memory.
-struct Given {
-    ops: Buffer,
-    keys: Buffer,
-    values: Buffer,
-    found: Buffer,
-    outcomes: Buffer,
-    clock: Buffer,
-}
-
-impl Given {
-    fn new(region: &PmRegion, trial: &Trial<'_>) -> Result<Given> {
-        let device = region.device();
-        let count = match trial.subject.batched {
-            true => 32 * trial.shape.warps as usize,
-            false => trial.ops.len(),
-        };
-        // A batch's warps are filled up with operations on a key that nobody has.
-        let mut ops = vec![(Op::Get, NOBODY, 0); count];
-        for (at, &(op, key)) in trial.ops.iter().enumerate() {
-            ops[trial.place(at)] = (op, key, at as u32 + 1);
-        }
-        let bytes = |all: Vec<u8>| -> Result<Buffer> {
-            let buffer = Buffer::new(device, all.len() as u64)?;
-            buffer.upload(&all)?;
-            Ok(buffer)
-        };
-        Ok(Given {
-            ops: Buffer::of_words(device, &ops.iter().map(|&(op, ..)| op as u32).collect::<Vec<_>>())?,
-            keys: bytes(ops.iter().flat_map(|&(_, key, _)| key.to_le_bytes()).collect())?,
-            values: bytes(ops.iter().flat_map(|&(.., value)| value_of(value)).collect())?,
-            found: Buffer::zeroed(device, count as u64 * u64::from(VALUE))?,
-            outcomes: Buffer::zeroed(device, 4 * count as u64)?,
-            clock: Buffer::zeroed(device, 4)?,
-        })
-    }
-
-    fn answers(&self) -> Result<(Vec<Outcome>, Vec<u8>)> {
-        let codes = self.outcomes.download_words()?;
-        let outcomes =
-            codes.into_iter().map(|code| Outcome::from_code(code).with_context(|| format!("the outcome {code}")));
-        Ok((outcomes.collect::<Result<_>>()?, self.found.download()?))
     }
 }

@@ -4,7 +4,8 @@ use nearpm_gphash::{Design, Layout, Op};
 use nearpm_gphashbench::campaign::{Tally, history};
 use nearpm_gphashbench::exhaust::{self, Bounds, Gone};
 use nearpm_gphashbench::growing;
-use nearpm_gphashbench::trial::{Shape, Subject, Trial};
+use nearpm_gphashbench::subject::Subject;
+use nearpm_gphashbench::trial::{Shape, Trial};
 
 fn sound(subject: &Subject, seeds: u64) {
     let mut tally = Tally::default();
@@ -173,8 +174,9 @@ fn two_threads_on_one_bucket_are_linearizable_in_every_order() {
     for design in [Design::Levels, Design::Tags] {
         // All of them are a campaign: `nearpm gpu hash exhaust`.
         let bounds = Bounds { preemptions: 1, limit: 12, crashes: false };
-        let gone =
-            exhaust::all(&Subject::small(design).one_bucket(), 2, bounds).unwrap_or_else(|error| panic!("{error:#}"));
+        let mut gone = Gone::default();
+        exhaust::all(&Subject::small(design).one_bucket(), 2, bounds, &exhaust::trials(2), &mut gone)
+            .unwrap_or_else(|error| panic!("{error:#}"));
         assert!(gone.trials == 28 && gone.tally.histories > 200, "{gone:?}");
     }
 }

@@ -10,7 +10,7 @@
 //! | `info.rs` | what a pool is, without judging it |
 //! | `contents.rs` | whose data a pool holds |
 //! | `copy.rs` | sound copies, also of another size |
-//! | `region.rs` | the same for regions of GPUs, which are no pools and lie in the same format's terms |
+//! | `region.rs`, `hash_table.rs` | the same for regions of GPUs, which are no pools and lie in the same format's terms, and for their hash tables |
 //! | `repair.rs` | putting right what can be, behind a backup of what is overwritten |
 
 use std::path::Path;
@@ -26,6 +26,7 @@ use crate::statistics::HeapState;
 
 mod contents;
 mod copy;
+mod hash_table;
 mod head;
 mod info;
 mod log;

@@ -1,4 +1,4 @@
-//! Regions of GPUs: `nearpm_interface::region`. What kernels keep in them is looked at as far as it is sealed.
+//! Regions of GPUs: `nearpm_interface::region`. What kernels keep in them is looked at as far as it is sealed, and hash tables slot by slot.
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{DirectoryEntry, DirectoryHead};
@@ -10,7 +10,7 @@ use nearpm_interface::region::{
 };
 use nearpm_interface::seal;
 
-use super::{Class, Found, Report, one_bit};
+use super::{Class, Found, Report, hash_table, one_bit};
 use crate::error::Problem;
 use crate::memory::Medium;
 
@@ -206,6 +206,7 @@ fn examine_object(medium: &Medium, object: &DirectoryEntry, found: &mut Vec<Foun
     if !kind.has_head() {
         return;
     }
+    let before = found.len();
     let line = line_at(medium, object.base);
     let head = ObjectHead::from_bytes(&line);
     let sound = head.magic == OBJECT_MAGIC && seal::is_sealed(&[], &line) && u32::from(head.kind) == object.pool;
@@ -231,6 +232,10 @@ fn examine_object(medium: &Medium, object: &DirectoryEntry, found: &mut Vec<Foun
         let accept = |id: u64| open_growth_word(id).is_some();
         if word != 0 && !seal::open_word(word).is_some_and(accept) {
             found.push(Found::new(Class::ObjectWord, place).mend_word(one_bit::sealed_word(word, accept)));
+        }
+        // What its slots mean depends on these words.
+        if found.len() == before {
+            hash_table::examine(medium, object, &head, found);
         }
     }
     if kind == ObjectKind::Checkpoint {

@@ -251,9 +251,19 @@ fn each_damage_is_found_and_nothing_else() {
 fn every_class_is_shown() {
     let shown: BTreeSet<Class> = PLANTS.iter().map(|plant| plant.0).collect();
     let missing: Vec<_> = Class::ALL.iter().filter(|class| !shown.contains(class)).collect();
-    // The first needs a file beside the pool: `repair.rs`. The others are of regions of GPUs: `gpu/gpm/tests/check.rs`.
-    let elsewhere =
-        [Class::RepairInterrupted, Class::RegionDirectory, Class::ObjectHead, Class::ObjectWord, Class::CheckpointSlot];
+    // The first needs a file beside the pool: `repair.rs`. The others are of regions of GPUs: `gpu/gpm/tests/check.rs`, `gpu/gphash/tests/check.rs`.
+    let elsewhere = [
+        Class::RepairInterrupted,
+        Class::RegionDirectory,
+        Class::ObjectHead,
+        Class::ObjectWord,
+        Class::CheckpointSlot,
+        Class::HashPointer,
+        Class::HashCell,
+        Class::HashKey,
+        Class::HashTwice,
+        Class::HashUnlike,
+    ];
     assert_eq!(missing, elsewhere.iter().collect::<Vec<_>>());
 }
 

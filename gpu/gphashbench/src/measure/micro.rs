@@ -1,15 +1,13 @@
-//! One operation at a time: insert, search, update, delete; recovery; a table far beyond what a GPU translates at once.
+//! One operation at a time: insert, search, update, delete; recovery.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gphash::{Design, Op, Operations, Outcome, Table};
 use nearpm_gpmbench::report::Report;
+use nearpm_gpu::PmRegion;
 
-use super::{Bench, Records, SUBJECTS, Subject, all};
-
-/// Bytes of a value, as in the paper.
-const VALUE: u32 = 128;
+use super::{Bench, Records, Subject, VALUE, all};
 
 /// What a run has at hand.
 struct Run<'b> {
@@ -28,7 +26,7 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     let group = format!("{}: {pairs} pairs, values of {VALUE} B, load 0.8", subject.name);
     let aims = subject.design == Design::Tags;
     let run = Run { bench, subject, records: Records::new(&bench.device, VALUE), pairs, group, aims };
-    let (region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, VALUE, pairs)?;
+    let (region, table) = run.inserted(report)?;
     let layout = table.layout();
     let besides = layout.bytes() as f64 - layout.slots() as f64 * f64::from(VALUE);
     report.value(
@@ -40,7 +38,7 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     );
     let memory = table.layout().device_bytes() as f64 / table.layout().slots() as f64;
     report.value(&run.group, "GPU memory a slot", memory, "B", run.aim("2 for tags"));
-    run.insert(&table, report)?;
+    run.insert_again(&table, report)?;
     run.search(&table, bits, report)?;
     run.update(&table, report)?;
     drop(table);
@@ -70,25 +68,40 @@ impl Run<'_> {
         Ok(batches)
     }
 
-    fn insert(&self, table: &Table, report: &mut Report) -> Result<()> {
-        // All at once where no cells are taken for it.
-        let most =
-            if self.subject.design == Design::Tags { self.pairs } else { self.bench.pick(self.pairs / 16, 1 << 20) };
-        let batches = self.pieces(Op::Insert, most, 1)?;
-        let time = self.bench.time(table, &batches)?;
-        for batch in &batches {
-            all("insert", self.records.wrong(batch, None, Outcome::Done, 1, false)?, batch.count())?;
+    /// Operations of a batch of inserts: all at once where no cells are taken for it.
+    fn most_inserts(&self) -> u32 {
+        match self.subject.design {
+            Design::Tags => self.pairs,
+            Design::Levels => self.bench.pick(self.pairs / 16, 1 << 20),
         }
-        report.rate(
-            &self.group,
-            "insert with value, durable",
-            self.millions(self.pairs),
-            "M/s",
-            &[time],
-            self.aim(">= 160 (136 on an H100)"),
-        );
-        // The same again: every key is there.
-        let batches = self.pieces(Op::Insert, most, 2)?;
+    }
+
+    /// Inserts into a few tables, one after the other, of which the last is kept. The first one's figure is told by itself, too: the link and the GPU
+    /// have not been busy before it.
+    fn inserted(&self, report: &mut Report) -> Result<(PmRegion, Table)> {
+        let mut times = Vec::new();
+        loop {
+            let slots = u64::from(self.pairs) * 10 / 8;
+            let (region, table) = self.subject.create(self.bench, slots, VALUE, self.pairs)?;
+            let batches = self.pieces(Op::Insert, self.most_inserts(), 1)?;
+            times.push(self.bench.time(&table, &batches)?);
+            for batch in &batches {
+                all("insert", self.records.wrong(batch, None, Outcome::Done, 1, false)?, batch.count())?;
+            }
+            if times.len() < self.bench.pick(1, 4) {
+                continue;
+            }
+            let millions = self.millions(self.pairs);
+            let aim = self.aim(">= 160 (136 on an H100)");
+            let later = if times.len() > 1 { &times[1..] } else { &times[..] };
+            report.rate(&self.group, "insert with value, durable", millions, "M/s", later, aim);
+            report.rate(&self.group, "the same, the first table of the run", millions, "M/s", &times[..1], None);
+            return Ok((region, table));
+        }
+    }
+
+    fn insert_again(&self, table: &Table, report: &mut Report) -> Result<()> {
+        let batches = self.pieces(Op::Insert, self.most_inserts(), 2)?;
         let time = self.bench.time(table, &batches)?;
         for batch in &batches {
             all("insert again", self.records.wrong(batch, None, Outcome::Exists, 1, false)?, batch.count())?;
@@ -160,7 +173,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn recover(&self, region: &nearpm_gpu::PmRegion, report: &mut Report) -> Result<Table> {
+    fn recover(&self, region: &PmRegion, report: &mut Report) -> Result<Table> {
         let mut times = Vec::new();
         let mut table = None;
         for _ in 0..self.bench.repeats.min(3) {
@@ -203,54 +216,4 @@ impl Run<'_> {
         table.run(&batch)?;
         all("search behind deletes", self.records.wrong(&batch, None, Outcome::Absent, 1, false)?, self.pairs)
     }
-}
-
-/// Values of 16 bytes, many pairs.
-pub fn large(bench: &Bench, report: &mut Report) -> Result<()> {
-    let subject = &SUBJECTS[0];
-    let bits: u32 = bench.pick(10, 28);
-    let (pairs, piece) = (1u32 << bits, 1u32 << (bits - 3));
-    let records = Records::new(&bench.device, 16);
-    let (_region, table) = subject.create(bench, u64::from(pairs) * 10 / 8, 16, piece)?;
-    let group = format!(
-        "{}: {pairs} pairs, values of 16 B, {:.1} GiB",
-        subject.name,
-        table.layout().bytes() as f64 / f64::from(1 << 30)
-    );
-    let mut times = Vec::new();
-    for first in (0..pairs).step_by(piece as usize) {
-        let batch = records.fill(records.sequence(Op::Insert, first.into(), piece, 0)?, 1)?;
-        times.push(bench.time(&table, std::slice::from_ref(&batch))?);
-        all("insert", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
-    }
-    report.rate(
-        &group,
-        format!("insert, batches of {piece}, partitioned"),
-        f64::from(piece) / 1e6,
-        "M/s",
-        &times,
-        Some(">= 150"),
-    );
-    let keys = records.sequence(Op::Get, 0, piece, 0)?;
-    let room = records.room(&keys)?;
-    let batch = keys.with_found(room);
-    let times: Vec<Duration> =
-        (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
-    all("search", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
-    report.rate(
-        &group,
-        format!("search with value, batches of {piece}, partitioned"),
-        f64::from(piece) / 1e6,
-        "M/s",
-        &times,
-        Some(">= 150"),
-    );
-    let small = records.sequence(Op::Get, 0, bench.pick(64, (1 << 15) - 1), 0)?;
-    let room = records.room(&small)?;
-    let batch = small.with_found(room);
-    let times: Vec<Duration> =
-        (0..bench.repeats).map(|_| bench.time(&table, std::slice::from_ref(&batch))).collect::<Result<_>>()?;
-    all("search", records.wrong(&batch, None, Outcome::Done, 1, false)?, batch.count())?;
-    report.rate(&group, "search with value as it comes", f64::from(batch.count()) / 1e6, "M/s", &times, None);
-    Ok(())
 }

@@ -1,23 +1,32 @@
 //! The measurements. Each looks at what was stored or read before it says how fast.
 
+mod cache;
+mod curves;
+mod growth;
+mod large;
 mod latency;
 mod micro;
-mod more;
 mod records;
+mod streams;
+mod wide;
 mod ycsb;
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nearpm_gphash::{Design, Layout, Operations, Table};
+use nearpm_gphash::{Design, Layout, Op, Operations, Outcome, Table};
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Medium, PmRegion};
 
 pub use records::Records;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 9] = ["micro", "latency", "ycsb", "large", "cache", "growth", "wide", "load", "unsound"];
+pub const NAMES: [&str; 12] =
+    ["micro", "latency", "ycsb", "large", "cache", "growth", "wide", "load", "dlrm", "pagerank", "curves", "unsound"];
+
+/// Bytes of a value, as in the paper.
+const VALUE: u32 = 128;
 
 /// What is measured on.
 pub struct Bench {
@@ -62,8 +71,7 @@ impl Subject {
 
     fn create(&self, bench: &Bench, slots: u64, value_bytes: u32, batch: u32) -> Result<(PmRegion, Table)> {
         let layout = self.layout(bench, slots, value_bytes);
-        let medium = Medium::memfd((layout.bytes() + (1 << 20)).next_multiple_of(1 << 21))?;
-        let region = PmRegion::create_in(bench.device.clone(), medium)?;
+        let region = region(bench, &layout)?;
         let table = Table::create(&region, "table", &layout, 1)?;
         drop(table);
         let table = self.open(&region, batch)?;
@@ -101,11 +109,14 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "micro" => SUBJECTS.iter().try_for_each(|subject| micro::measure(bench, subject, report)),
             "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
             "ycsb" => ycsb::measure(bench, report),
-            "large" => micro::large(bench, report),
-            "cache" => more::cache(bench, report),
-            "growth" => more::growth(bench, report),
-            "wide" => more::wide(bench, report),
-            "load" => more::load(bench, report),
+            "large" => large::measure(bench, report),
+            "cache" => cache::measure(bench, report),
+            "growth" => growth::growth(bench, report),
+            "wide" => wide::measure(bench, report),
+            "load" => growth::load(bench, report),
+            "dlrm" => streams::dlrm(bench, report),
+            "curves" => curves::measure(bench, report),
+            "pagerank" => streams::pagerank(bench, report),
             _ => micro::measure(bench, &UNSOUND, report),
         };
         if let Err(error) = outcome {
@@ -135,4 +146,22 @@ impl Bench {
 fn all(what: &str, wrong: u32, of: u32) -> Result<()> {
     ensure!(wrong == 0, "{what}: {wrong} of {of} operations went wrong: no figure is printed");
     Ok(())
+}
+
+/// A region for a table.
+fn region(bench: &Bench, layout: &Layout) -> Result<PmRegion> {
+    let medium = Medium::memfd((layout.bytes() + (1 << 20)).next_multiple_of(1 << 21))?;
+    Ok(PmRegion::create_in(bench.device.clone(), medium)?)
+}
+
+/// Inserts records from `first` on, in batches, each looked at.
+fn insert(bench: &Bench, table: &Table, records: &Records, first: u32, count: u32, most: u32) -> Result<Duration> {
+    let mut time = Duration::ZERO;
+    for at in (first..first + count).step_by(most as usize) {
+        let piece = most.min(first + count - at);
+        let batch = records.fill(records.sequence(Op::Insert, at.into(), piece, 0)?, 1)?;
+        time += bench.time(table, std::slice::from_ref(&batch))?;
+        all("insert", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
+    }
+    Ok(time)
 }

@@ -9,10 +9,8 @@ use nearpm_gpu::Buffer;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Bench, Records, SUBJECTS, Subject, all};
+use super::{Bench, Records, SUBJECTS, Subject, VALUE, all};
 use crate::skew::{Choice, draw};
-
-const VALUE: u32 = 128;
 
 /// A workload: name, share of reads in percent, what the others are, and which records are asked for.
 const WORKLOADS: [(&str, u32, Op, Choice); 5] = [

@@ -1,0 +1,51 @@
+//! A history's operations in the device's memory.
+
+use anyhow::{Context, Result};
+use nearpm_gphash::{Op, Outcome};
+use nearpm_gpu::{Buffer, PmRegion};
+
+use crate::trial::{NOBODY, Trial, VALUE, value_of};
+
+pub(crate) struct Given {
+    pub ops: Buffer,
+    pub keys: Buffer,
+    pub values: Buffer,
+    pub found: Buffer,
+    pub outcomes: Buffer,
+    pub clock: Buffer,
+}
+
+impl Given {
+    pub fn new(region: &PmRegion, trial: &Trial<'_>) -> Result<Given> {
+        let device = region.device();
+        let count = match trial.subject.batched {
+            true => 32 * trial.shape.warps as usize,
+            false => trial.ops.len(),
+        };
+        // A batch's warps are filled up with operations on a key that nobody has.
+        let mut ops = vec![(Op::Get, NOBODY, 0); count];
+        for (at, &(op, key)) in trial.ops.iter().enumerate() {
+            ops[trial.place(at)] = (op, key, at as u32 + 1);
+        }
+        let bytes = |all: Vec<u8>| -> Result<Buffer> {
+            let buffer = Buffer::new(device, all.len() as u64)?;
+            buffer.upload(&all)?;
+            Ok(buffer)
+        };
+        Ok(Given {
+            ops: Buffer::of_words(device, &ops.iter().map(|&(op, ..)| op as u32).collect::<Vec<_>>())?,
+            keys: bytes(ops.iter().flat_map(|&(_, key, _)| key.to_le_bytes()).collect())?,
+            values: bytes(ops.iter().flat_map(|&(.., value)| value_of(value)).collect())?,
+            found: Buffer::zeroed(device, count as u64 * u64::from(VALUE))?,
+            outcomes: Buffer::zeroed(device, 4 * count as u64)?,
+            clock: Buffer::zeroed(device, 4)?,
+        })
+    }
+
+    pub fn answers(&self) -> Result<(Vec<Outcome>, Vec<u8>)> {
+        let codes = self.outcomes.download_words()?;
+        let outcomes =
+            codes.into_iter().map(|code| Outcome::from_code(code).with_context(|| format!("the outcome {code}")));
+        Ok((outcomes.collect::<Result<_>>()?, self.found.download()?))
+    }
+}

@@ -1,0 +1,128 @@
+//! Designs, holes and subjects as the command line names them.
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use nearpm_gphash::Design;
+
+use crate::campaign::{self, Tally};
+use crate::growing;
+use crate::subject::Subject;
+
+/// A design of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DesignName {
+    /// Buckets in levels, all in persistent memory: GPHash, with its holes closed
+    Levels,
+    /// Tags in the GPU's memory: ours
+    Tags,
+}
+
+impl DesignName {
+    /// The design.
+    pub fn design(self) -> Design {
+        match self {
+            DesignName::Levels => Design::Levels,
+            DesignName::Tags => Design::Tags,
+        }
+    }
+}
+
+/// A hole that the paper's table has, or that ours could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Hole {
+    /// No fence between value and pointer, and key
+    Fence,
+    /// Answers before what they depend on has persisted
+    Readers,
+    /// Inserts of one key do not look for each other
+    Twice,
+    /// Slots are used again in the same epoch
+    Reuse,
+    /// Updates of a batch give way to what may be no update of the same key
+    Overwrite,
+    /// Growing drops pairs that find no slot, and a pair leaves the stash before its copy has persisted
+    Lost = 6,
+    /// The cache is written behind persistent memory, and not what is being put into it
+    Stale = 7,
+}
+
+impl Hole {
+    fn code(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Which table is run.
+#[derive(Args)]
+pub struct SubjectArguments {
+    /// The design
+    design: DesignName,
+    /// All operations of a history are one batch
+    #[arg(long)]
+    batched: bool,
+    /// The table has a cache, behind so many turns: behind one it is filled meanwhile, behind two it is in use
+    #[arg(long, default_value_t = 0)]
+    turns: u32,
+    /// The table grows, and is crashed in that, with batches of readers and writers in between
+    #[arg(long, conflicts_with_all = ["batched", "turns"])]
+    growing: bool,
+}
+
+impl SubjectArguments {
+    /// The subject, with a hole planted.
+    pub fn subject(&self, hole: Option<Hole>) -> Subject {
+        let mut subject = Subject::small(self.design.design());
+        if let Some(hole) = hole {
+            subject = subject.with_holes(hole.code());
+        }
+        if self.growing {
+            subject = subject.growing();
+        }
+        if self.turns > 0 {
+            subject = subject.cached(self.turns);
+        }
+        if self.batched { subject.batched() } else { subject }
+    }
+
+    /// What records call it.
+    pub fn name(&self) -> String {
+        let mut name = if self.design == DesignName::Tags { "tags" } else { "levels" }.to_owned();
+        if self.batched {
+            name += ", batched";
+        }
+        if self.growing {
+            name += ", growing";
+        }
+        match self.turns {
+            0 => name,
+            turns => format!("{name}, cache behind {turns} turns"),
+        }
+    }
+
+    /// Everything that a campaign goes through: a subject, the file of its record, and how much of the campaign it is.
+    pub fn all() -> Vec<(SubjectArguments, String, u64)> {
+        let of = |design, batched, turns, growing| SubjectArguments { design, batched, turns, growing };
+        let kinds = [(false, 0, false), (true, 0, false), (false, 1, false), (false, 2, false), (false, 0, true)];
+        let named = |(batched, turns, growing): (bool, u32, bool)| {
+            [(DesignName::Tags, "tags", 2), (DesignName::Levels, "levels", 1)].map(|(design, name, weight)| {
+                let (kind, times) = match (batched, turns, growing) {
+                    (true, ..) => ("-batched", 4),
+                    (_, 1, _) => ("-cache-filled", 1),
+                    (_, 2, _) => ("-cache-used", 1),
+                    (.., true) => ("-growing", 1),
+                    _ => ("", 4),
+                };
+                (of(design, batched, turns, growing), format!("{name}{kind}.json"), weight * times)
+            })
+        };
+        kinds.into_iter().flat_map(named).collect()
+    }
+
+    /// A history of a seed.
+    pub fn history(&self, subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) -> Result<()> {
+        match self.growing {
+            true => growing::history(subject, seed, crashes, tally),
+            false => campaign::history(subject, seed, crashes, tally),
+        }
+    }
+}

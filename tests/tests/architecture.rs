@@ -69,11 +69,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-ptx", &[]),
     ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
     ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
-    ("nearpm-gpm-c", &["nearpm-gpm", "nearpm-gpu"]),
     ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface", "nearpm-ptx"]),
     // The persistency model of GPUs; the form of litmus tests is that of the card's model.
     ("nearpm-sbrp", &["nearpm-ppo", "nearpm-ptx"]),
     ("nearpm-gphash", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
+    ("nearpm-gpm-c", &["nearpm-gphash", "nearpm-gpm", "nearpm-gpu"]),
     // What is measured is told as the other programs of a GPU tell it.
     ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu", "nearpm-workloads"]),
     ("nearpm-gpusim", &["nearpm-ptx"]),

@@ -19,6 +19,12 @@ impl From<nearpm_gpu::Error> for Refusal {
     }
 }
 
+impl From<nearpm_gphash::Error> for Refusal {
+    fn from(error: nearpm_gphash::Error) -> Refusal {
+        Refusal(error.to_string())
+    }
+}
+
 impl From<String> for Refusal {
     fn from(why: String) -> Refusal {
         Refusal(why)

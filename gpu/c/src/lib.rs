@@ -1,5 +1,5 @@
 //! GPM in C: the calls of the paper's table 2 under their names, in `include/nearpm_gpm.h`; what kernels call is in
-//! `gpu/kernels/nearpm_gpm.cuh`.
+//! `gpu/kernels/nearpm_gpm.cuh`. Hash tables in C: `include/nearpm_gphash.h`.
 //!
 //! | file | holds |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | `library.rs` | the device, and what a thread has open |
 //! | `primitives.rs` | maps, and what the link does |
 //! | `logs.rs`, `checkpoints.rs` | logs and checkpoints |
+//! | `tables.rs` | hash tables |
 //! | `launches.rs` | memory, copies, launches |
 //!
 //! Unsafe code here reads what C hands over, and writes where C asks.
@@ -17,9 +18,11 @@ mod launches;
 mod library;
 mod logs;
 mod primitives;
+mod tables;
 
 pub use checkpoints::*;
 pub use error::gpm_error;
 pub use launches::*;
 pub use logs::*;
 pub use primitives::{gpm_device, gpm_map, gpm_persist_begin, gpm_persist_end, gpm_unmap};
+pub use tables::*;

@@ -11,6 +11,7 @@ use nearpm_gpm::{Checkpoint, Log};
 use nearpm_gpu::{Buffer, Device, Interpreted, PmRegion};
 
 use crate::error::Refusal;
+use crate::tables::Opened;
 
 /// Memory of the interpreter: more than programs without a GPU use.
 const INTERPRETED_MEMORY: u64 = 1 << 30;
@@ -31,6 +32,7 @@ pub struct Library {
     pub maps: HashMap<u64, Map>,
     pub logs: HashMap<u64, Log>,
     pub checkpoints: HashMap<u64, Checkpoint>,
+    pub tables: HashMap<u64, Opened>,
     pub memory: HashMap<u64, Buffer>,
     pub next_checkpoint: u64,
 }
@@ -80,6 +82,7 @@ pub fn with<T>(act: impl FnOnce(&mut Library) -> Result<T, Refusal>) -> Result<T
                 maps: HashMap::new(),
                 logs: HashMap::new(),
                 checkpoints: HashMap::new(),
+                tables: HashMap::new(),
                 memory: HashMap::new(),
                 next_checkpoint: 1,
             });

@@ -109,6 +109,14 @@ impl Table {
     /// # Errors
     /// [`Error::Reserved`] before anything is done; [`Error::Full`], [`Error::NoCells`] behind everything else.
     pub fn batch(&self, requests: &[Request]) -> Result<Vec<Answer>> {
+        refused(requests, self.batch_with_outcomes(requests)?)
+    }
+
+    /// The same, but that what found no slot or cell, or another key of the same 64 bits, is told by its outcome alone.
+    ///
+    /// # Errors
+    /// [`Error::Reserved`], [`Error::Invalid`] before anything is done; what the device refuses.
+    pub fn batch_with_outcomes(&self, requests: &[Request]) -> Result<Vec<Answer>> {
         let mut answers: Vec<Option<Answer>> = vec![None; requests.len()];
         let mut left: Vec<usize> = (0..requests.len()).collect();
         loop {
@@ -121,7 +129,7 @@ impl Table {
             left.into_iter().zip(done).for_each(|(at, answer)| answers[at] = Some(answer));
             // The second time nothing of theirs was given up any more.
             if again.is_empty() || again.len() == before && !self.make_room(&answers, &again)? {
-                return refused(requests, answers);
+                return Ok(answers.into_iter().flatten().collect());
             }
             left = again;
         }
@@ -201,8 +209,7 @@ impl Table {
 }
 
 /// The answers, or the error of the first operation for which nothing was done.
-fn refused(requests: &[Request], answers: Vec<Option<Answer>>) -> Result<Vec<Answer>> {
-    let answers: Vec<Answer> = answers.into_iter().flatten().collect();
+fn refused(requests: &[Request], answers: Vec<Answer>) -> Result<Vec<Answer>> {
     for outcome in [Outcome::Full, Outcome::NoCell, Outcome::Collides] {
         let mut failed = requests.iter().zip(&answers).filter(|(_, answer)| answer.outcome == outcome);
         if let Some((Request { key, .. }, _)) = failed.next() {

@@ -242,7 +242,10 @@ impl Layout {
     }
 
     /// Refuses what kernels could not work with.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Layout`].
+    pub fn check(&self) -> Result<()> {
         let refuse = |what: String, why: &str| Err(Error::Layout { what, why: why.to_owned() });
         let looked_at = self.levels * self.hashes * self.width;
         if self.value_bytes == 0 || !self.value_bytes.is_multiple_of(UNIT_BYTES as u32) || self.value_bytes > 1 << 16 {

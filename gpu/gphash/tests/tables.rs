@@ -43,7 +43,12 @@ struct Usage {
 fn open(region: &PmRegion, usage: Usage) -> Table {
     match usage.cache {
         None => Table::open(region, "t").unwrap(),
-        Some(policy) => Table::open_cached(region, "t", CacheOptions { entries: 8, policy, sampled: 0 }).unwrap(),
+        Some(policy) => {
+            let mut table = Table::open_cached(region, "t", CacheOptions { entries: 8, policy, sampled: 0 }).unwrap();
+            // With room to sort, the cache answers first what it can.
+            table.sort_batches(256).unwrap();
+            table
+        }
     }
 }
 
@@ -216,4 +221,35 @@ fn keys_of_another_kind_are_refused() {
         let refused = table.batch(&[Request { op: Op::Get, key, value: vec![] }]).unwrap_err().to_string();
         assert!(refused.contains("its keys have 32 bytes"), "{refused}");
     }
+}
+
+/// Look-ups that the cache answers happen before what their batch changes; all others are run behind them.
+#[test]
+fn the_cache_answers_before_a_batch_changes_anything() {
+    let layout = small(Design::Tags);
+    let region = region(&layout);
+    drop(Table::create(&region, "t", &layout, 7).unwrap());
+    let table = open(&region, Usage { cache: Some(Policy::Lfu), grows: false });
+    let request = |op: Op, number: u64, value: u8| Request {
+        op,
+        key: key(&layout, number),
+        value: if op.puts() { vec![value; 32] } else { Vec::new() },
+    };
+    table.batch(&(1..=20).map(|number| request(Op::Insert, number, 1)).collect::<Vec<_>>()).unwrap();
+    let gets: Vec<Request> = (1..=20).map(|number| request(Op::Get, number, 0)).collect();
+    for _ in 0..4 {
+        table.batch(&gets).unwrap();
+        table.turn_cache().unwrap();
+    }
+    let cached = table.cached().unwrap();
+    assert!((4..=8).contains(&cached), "{cached}");
+    assert!(table.batch(&gets).unwrap().iter().all(|answer| answer.value == Some(vec![1; 32])));
+    assert_eq!(table.missed(), Some(20 - cached));
+    // Each key is read and given another value in one batch: readers have either.
+    let both: Vec<Request> = (1..=20).flat_map(|n| [request(Op::Get, n, 0), request(Op::Update, n, 2)]).collect();
+    let answers = table.batch(&both).unwrap();
+    let old = answers.iter().filter(|answer| answer.value == Some(vec![1; 32])).count();
+    let new = answers.iter().filter(|answer| answer.value == Some(vec![2; 32])).count();
+    assert!(old >= cached as usize && old + new == 20, "{old} and {new}");
+    assert!(table.batch(&gets).unwrap().iter().all(|answer| answer.value == Some(vec![2; 32])));
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{CacheOptions, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{
-    Buffer, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
+    Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,11 +1,14 @@
 //! Both designs are linearizable, and durably so; each hole of the paper's, and each mistake that ours could have, is found.
 
-use nearpm_gphash::{Design, Layout, Op};
+use std::rc::Rc;
+
+use nearpm_gphash::{Design, Layout, Op, Operations, Outcome, Table};
 use nearpm_gphashbench::campaign::{Tally, history};
 use nearpm_gphashbench::exhaust::{self, Bounds, Gone};
 use nearpm_gphashbench::growing;
 use nearpm_gphashbench::subject::Subject;
 use nearpm_gphashbench::trial::{Shape, Trial};
+use nearpm_gpu::{Buffer, Device, Interpreted, Medium, PmRegion};
 
 fn sound(subject: &Subject, seeds: u64) {
     let mut tally = Tally::default();
@@ -73,6 +76,7 @@ const READERS: u32 = 2;
 const TWICE: u32 = 4;
 const REUSE: u32 = 8;
 const OVERWRITE: u32 = 16;
+const RESERVED: u32 = 32;
 const LOST: u32 = 64;
 const STALE: u32 = 128;
 
@@ -151,11 +155,15 @@ fn slots_that_are_used_again_at_once_are_found() {
 #[test]
 fn readers_of_what_has_not_persisted_are_found() {
     let shape = Shape { warps: 2, lanes: 1, rounds: 1, keys: 1 };
-    let subject = Subject::small(Design::Levels).one_bucket().with_holes(READERS);
-    let trial = Trial::of(&subject, shape, vec![(Op::Insert, 1), (Op::Get, 1)], vec![]).unwrap();
-    let bounds = Bounds { preemptions: 1, limit: 40, crashes: true };
-    let shown = exhaust::one(&trial, shape.warps, bounds, &mut Gone::default()).expect_err("an answer is taken back");
-    assert!(format!("{shown:#}").contains("no order explains"), "{shown:#}");
+    for design in [Design::Levels, Design::Tags] {
+        let subject = Subject::small(design).one_bucket().with_holes(READERS);
+        let trial = Trial::of(&subject, shape, vec![(Op::Insert, 1), (Op::Get, 1)], vec![]).unwrap();
+        let bounds = Bounds { preemptions: 1, limit: 60, crashes: true };
+        let mut gone = Gone::default();
+        let shown = exhaust::one(&trial, shape.warps, bounds, &mut gone).expect_err("an answer is taken back");
+        assert!(format!("{shown:#}").contains("no order explains"), "{shown:#}");
+        eprintln!("{design:?}: {gone:?}");
+    }
 }
 
 /// An update gives way to one that finds no cell, and is lost with it.
@@ -178,5 +186,41 @@ fn two_threads_on_one_bucket_are_linearizable_in_every_order() {
         exhaust::all(&Subject::small(design).one_bucket(), 2, bounds, &exhaust::trials(2), &mut gone)
             .unwrap_or_else(|error| panic!("{error:#}"));
         assert!(gone.trials == 28 && gone.tally.histories > 200, "{gone:?}");
+    }
+}
+
+/// The same with three threads, and with crashes: the first schedules of each.
+#[test]
+fn three_threads_on_one_bucket_are_durably_linearizable() {
+    for design in [Design::Levels, Design::Tags] {
+        let bounds = Bounds { preemptions: 1, limit: 2, crashes: true };
+        let mut gone = Gone::default();
+        exhaust::all(&Subject::small(design).one_bucket(), 3, bounds, &exhaust::trials(3), &mut gone)
+            .unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(gone.trials == 68 && gone.tally.histories >= 136 && gone.tally.crashes > 136, "{gone:?}");
+    }
+}
+
+/// A key that stands for a mark is put in, and recovery takes it for one: the paper's table does not look.
+#[test]
+fn reserved_keys_that_are_not_refused_are_lost() {
+    for (design, key) in [(Design::Levels, 0xffff_ffff_0000_0005), (Design::Tags, 0)] {
+        let left = |holes: u32| -> (Outcome, u32) {
+            let subject = Subject::small(design).with_holes(holes);
+            let device: Rc<dyn Device> = Rc::new(Interpreted::new(8 << 20));
+            let bytes = (subject.layout.bytes() + (1 << 16)).next_multiple_of(4096);
+            let region = PmRegion::create_in(device.clone(), Medium::of_bytes(vec![0; bytes as usize])).unwrap();
+            drop(Table::create(&region, "table", &subject.layout, 1).unwrap());
+            let table = Table::open_with(&region, "table", &subject.module).unwrap();
+            table.plant(holes).unwrap();
+            let values = Buffer::zeroed(&device, 16).unwrap();
+            let batch = Operations::new(&device, Op::Insert, &[key]).unwrap().with_values(values);
+            table.run(&batch).unwrap();
+            let outcome = table.outcomes(&batch).unwrap()[0];
+            drop(table);
+            (outcome, Table::open(&region, "table").unwrap().found().live)
+        };
+        assert_eq!(left(0), (Outcome::Reserved, 0));
+        assert_eq!(left(RESERVED), (Outcome::Done, 0), "the pair is gone, and nobody was told");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `layout` | the two designs with their parameters, and where their parts lie |
+//! | `layout`, `limits` | the two designs with their parameters, and which of these make a table |
 //! | `operation` | operations, answers, batches in the device's memory |
 //! | `table` | the table: create, open |
 //! | `batch` | batches, and epochs of programs' kernels |
@@ -23,6 +23,7 @@ mod error;
 mod growth;
 mod kernels;
 mod layout;
+mod limits;
 mod operation;
 mod recovery;
 mod table;

@@ -5,161 +5,23 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand};
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
+pub use crate::arguments::HashCommand;
+use crate::arguments::{
+    BenchArguments, CampaignArguments, DeviceArguments, ExhaustArguments, ModelArguments, RunArguments, SoakArguments,
+};
 use crate::campaign::{Record, Tally};
-use crate::exhaust::{self, Bounds};
+use crate::exhaust::{self, Bounds, Gone};
 use crate::figures;
 use crate::measure::{self, Bench};
 use crate::model::{self, Model};
-use crate::named::{DesignName, Hole, SubjectArguments};
+use crate::named::SubjectArguments;
 use crate::soak;
-
-/// What to do with hash tables of a GPU in persistent memory.
-#[derive(Subcommand)]
-pub enum HashCommand {
-    /// Run histories on the interpreter, crash them at any instruction, and check that they are durably linearizable
-    Run(RunArguments),
-    /// The same of all tables in turn, until there are so many: the records tell where to go on
-    Campaign(CampaignArguments),
-    /// Go through every order of two or three threads on one bucket, within a bound on preemptions
-    Exhaust(ExhaustArguments),
-    /// Measure a GPU, or try the measurements out on the interpreter
-    Bench(BenchArguments),
-    /// Compare a table on a GPU, or on the interpreter, with a model, operation by operation
-    Model(ModelArguments),
-    /// Kill processes that work on a table of a GPU, and look at what is left
-    Soak(SoakArguments),
-    /// Print the results of a measurement
-    Report {
-        /// The file that `bench --json` has written
-        results: PathBuf,
-        /// Figures 5 to 15 of the paper instead: what it says, beside what was measured here
-        #[arg(long)]
-        figures: bool,
-    },
-}
-
-/// Arguments of a run.
-#[derive(Args)]
-pub struct RunArguments {
-    #[command(flatten)]
-    subject: SubjectArguments,
-    /// A hole to plant: the run ends with the history that shows it
-    #[arg(long)]
-    hole: Option<Hole>,
-    /// Histories, one a seed
-    #[arg(long, default_value_t = 200)]
-    histories: u64,
-    /// Crashes of each
-    #[arg(long, default_value_t = 4)]
-    crashes: u64,
-    /// The first seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-}
-
-/// Arguments of a campaign.
-#[derive(Args)]
-pub struct CampaignArguments {
-    /// Folder with the records, which are made or gone on with
-    #[arg(long)]
-    records: PathBuf,
-    /// Histories in all, and as many crashes
-    #[arg(long, default_value_t = 1_000_000)]
-    histories: u64,
-    /// Crashes of each history, where a record does not say it
-    #[arg(long, default_value_t = 2)]
-    crashes: u64,
-    /// Stop after so many seconds
-    #[arg(long)]
-    seconds: Option<u64>,
-}
-
-/// Arguments of exhaustive schedules.
-#[derive(Args)]
-pub struct ExhaustArguments {
-    #[command(flatten)]
-    subject: SubjectArguments,
-    /// A hole to plant: it ends with the schedule that shows it
-    #[arg(long)]
-    hole: Option<Hole>,
-    /// Threads, of a warp each
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=3))]
-    threads: u32,
-    /// How often a thread that could go on is made to wait
-    #[arg(long, default_value_t = 1)]
-    preemptions: u32,
-    /// Most schedules of each choice of operations
-    #[arg(long, default_value_t = 1_000_000)]
-    limit: u64,
-    /// Crash each schedule at each of its stores and fences, too
-    #[arg(long)]
-    crashes: bool,
-    /// File with the record, which is made or gone on with
-    #[arg(long)]
-    record: Option<PathBuf>,
-    /// Stop after so many seconds, behind a choice of operations
-    #[arg(long)]
-    seconds: Option<u64>,
-}
-
-/// Which device runs it.
-#[derive(Args)]
-pub struct DeviceArguments {
-    /// Run on the interpreter: no GPU is used
-    #[arg(long)]
-    interpreted: bool,
-    /// Number of the GPU
-    #[arg(long, default_value_t = 0)]
-    card: usize,
-}
-
-/// Arguments of a model test.
-#[derive(Args)]
-pub struct ModelArguments {
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// The design
-    design: DesignName,
-    /// Operations in all
-    #[arg(long, default_value_t = 100_000_000)]
-    operations: u64,
-    /// Operations of a batch
-    #[arg(long, default_value_t = 1 << 18)]
-    batch: u32,
-    /// Keys that are asked for
-    #[arg(long, default_value_t = 1 << 21)]
-    keys: u32,
-    /// Of the operations
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-/// Arguments of a soak.
-#[derive(Args)]
-pub struct SoakArguments {
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// The design
-    design: DesignName,
-    /// Processes that are killed
-    #[arg(long, default_value_t = 200)]
-    kills: u32,
-    /// What a process that is killed works on
-    #[arg(long, hide = true)]
-    child: Option<PathBuf>,
-    /// Batches that were answered before
-    #[arg(long, hide = true, default_value_t = 0)]
-    answered: u32,
-}
 
 fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
-    let subject = arguments.subject.subject(arguments.hole).one_bucket();
     let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let bounds = Bounds { preemptions, limit, crashes };
@@ -170,7 +32,16 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
     };
     let trials = exhaust::trials(threads);
     while (record.gone.trials as usize) < trials.len() && until.is_none_or(|until| Instant::now() < until) {
-        exhaust::all(&subject, threads, bounds, &trials[record.gone.trials as usize..][..1], &mut record.gone)?;
+        let left = &trials[record.gone.trials as usize..];
+        let one = |at: usize| -> Result<Gone> {
+            let subject = arguments.subject.subject(arguments.hole).one_bucket();
+            let mut gone = Gone::default();
+            exhaust::all(&subject, threads, bounds, &left[at..=at], &mut gone).map(|()| gone)
+        };
+        let count = left.len().min(arguments.workers as usize);
+        for gone in at_once(count, one) {
+            record.gone = record.gone.plus(&gone?);
+        }
         if let Some(path) = &arguments.record {
             record.save(path)?;
         }
@@ -222,15 +93,24 @@ fn run(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
-/// Histories of a subject before it is another one's turn.
-const TURN: u64 = 100;
+/// Histories of a subject that a worker does before it is another subject's turn.
+const TURN: u64 = 200;
+
+/// What `work` makes of each number below `count`, at the same time.
+fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let workers: Vec<_> = (0..count).map(|at| scope.spawn(move || work(at))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    })
+}
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let load = |(subject, file, weight): (SubjectArguments, String, u64)| -> Result<_> {
         let path = arguments.records.join(file);
-        Ok((Record::load(&path, &subject.name(), arguments.crashes)?, subject.subject(None), subject, path, weight))
+        Ok((Record::load(&path, &subject.name(), arguments.crashes)?, subject, path, weight))
     };
     let mut all = SubjectArguments::all().into_iter().map(load).collect::<Result<Vec<_>>>()?;
     loop {
@@ -242,15 +122,19 @@ fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
         }
         // Whoever has come least far for its weight.
         let next = all.iter_mut().min_by_key(|(record, .., weight)| record.tally.histories / *weight);
-        let (record, subject, named, path, _) = next.expect("there are subjects");
-        for _ in 0..TURN {
-            let outcome = named.history(subject, record.next_seed, record.crashes, &mut record.tally);
-            record.next_seed += 1;
-            if outcome.is_err() {
-                record.save(path)?;
+        let (record, named, path, _) = next.expect("there are subjects");
+        let turn = |worker: usize| -> Result<Tally> {
+            let (subject, mut tally) = (named.subject(None), Tally::default());
+            let first = record.next_seed + worker as u64 * TURN;
+            for seed in first..first + TURN {
+                named.history(&subject, seed, record.crashes, &mut tally).with_context(|| named.name())?;
             }
-            outcome.with_context(|| named.name())?;
-        }
+            Ok(tally)
+        };
+        // A record goes on where all before it were tried.
+        let tallies = at_once(arguments.workers as usize, turn).into_iter().collect::<Result<Vec<_>>>()?;
+        record.tally = tallies.iter().fold(record.tally, |sum, tally| sum.plus(tally));
+        record.next_seed += arguments.workers * TURN;
         record.save(path)?;
     }
 }
@@ -291,29 +175,6 @@ fn soak_of(arguments: &SoakArguments) -> Result<()> {
     removed.context("the soak's region is gone")?;
     println!("{} kills, {} batches answered: nothing that was answered is lost", soaked.kills, soaked.batches);
     Ok(())
-}
-
-/// Arguments of a measurement.
-#[derive(Args)]
-pub struct BenchArguments {
-    /// On the interpreter sizes are small: nothing is measured, times are predicted from counted transactions
-    #[command(flatten)]
-    device: DeviceArguments,
-    /// Only these measurements
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
-    only: Vec<String>,
-    /// Repeats of each value
-    #[arg(long, default_value_t = 5)]
-    repeats: usize,
-    /// Slots of our table for each spare cell
-    #[arg(long, default_value_t = 16)]
-    spares: u32,
-    /// File for the results as JSON
-    #[arg(long)]
-    json: Option<PathBuf>,
-    /// File for the results as text, which go to standard output, too
-    #[arg(long)]
-    text: Option<PathBuf>,
 }
 
 fn device(arguments: &DeviceArguments) -> Result<Rc<dyn Device>> {

@@ -33,6 +33,18 @@ pub struct Gone {
     pub tally: Tally,
 }
 
+impl Gone {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Gone) -> Gone {
+        Gone {
+            trials: self.trials + other.trials,
+            complete: self.complete + other.complete,
+            tally: self.tally.plus(&other.tally),
+        }
+    }
+}
+
 /// Operations that threads do at the same time: the kinds that differ, reads with an update aside.
 const OPS: [Op; 5] = [Op::Get, Op::Insert, Op::Update, Op::Put, Op::Delete];
 

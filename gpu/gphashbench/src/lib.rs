@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod arguments;
 pub mod campaign;
 pub mod command;
 pub mod exhaust;
 pub mod figures;
 mod given;
 pub mod growing;
+mod judge;
 mod kernels;
 pub mod linear;
 pub mod measure;

@@ -106,11 +106,12 @@ impl SubjectArguments {
         let named = |(batched, turns, growing): (bool, u32, bool)| {
             [(DesignName::Tags, "tags", 2), (DesignName::Levels, "levels", 1)].map(|(design, name, weight)| {
                 let (kind, times) = match (batched, turns, growing) {
-                    (true, ..) => ("-batched", 4),
-                    (_, 1, _) => ("-cache-filled", 1),
-                    (_, 2, _) => ("-cache-used", 1),
+                    // Those that grow take ten times as long.
+                    (true, ..) => ("-batched", 32),
+                    (_, 1, _) => ("-cache-filled", 8),
+                    (_, 2, _) => ("-cache-used", 8),
                     (.., true) => ("-growing", 1),
-                    _ => ("", 4),
+                    _ => ("", 32),
                 };
                 (of(design, batched, turns, growing), format!("{name}{kind}.json"), weight * times)
             })

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::given::Given;
-use crate::linear::{Answered, Event, State, is_linearizable};
+use crate::linear::State;
 use crate::subject::Subject;
 
 /// Volatile memory of the interpreted devices.
@@ -48,19 +48,19 @@ pub struct Trial<'s> {
     pub(crate) shape: Shape,
     pub(crate) ops: Vec<(Op, u64)>,
     /// Keys that are there before, with the value 0.
-    before: Vec<u64>,
+    pub(crate) before: Vec<u64>,
     image: Vec<u8>,
 }
 
 /// What a run left.
-struct Left {
-    image: Vec<u8>,
+pub(crate) struct Left {
+    pub image: Vec<u8>,
     /// Stores to PM and fences of the launch: between two of them a crash leaves the same.
-    events_made: u64,
+    pub events_made: u64,
     /// Outcomes and values of a batch that came to its end.
-    answers: Option<(Vec<Outcome>, Vec<u8>)>,
+    pub answers: Option<(Vec<Outcome>, Vec<u8>)>,
     /// What the table with its cache says of each key in the end.
-    cached: Option<Vec<State>>,
+    pub cached: Option<Vec<State>>,
 }
 
 impl Left {
@@ -269,7 +269,7 @@ impl<'s> Trial<'s> {
     }
 
     /// What is there of each key.
-    fn states(&self, table: &Table) -> Result<Vec<State>> {
+    pub(crate) fn states(&self, table: &Table) -> Result<Vec<State>> {
         let get = |key: u64| Request { op: Op::Get, key: key.into(), value: Vec::new() };
         let answers = table.batch(&(1..=self.shape.keys).map(get).collect::<Vec<_>>())?;
         Ok(answers.into_iter().map(|answer| answer.value.map(|value| number_of(&value))).collect())
@@ -313,30 +313,6 @@ impl<'s> Trial<'s> {
         Ok(region.close()?.bytes().to_vec())
     }
 
-    /// Recovers what is there, and compares it with the answers.
-    fn judge(&self, left: &Left) -> Result<()> {
-        let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
-        let region = PmRegion::open_in(device, Medium::of_bytes(left.image.clone()))?;
-        let table = Table::open_with(&region, "table", &self.subject.module)?;
-        let found = table.check()?;
-        ensure!(found.is_sound(), "the table is not sound: {found}");
-        let events = self.events(left, &region)?;
-        let ends = self.states(&table)?;
-        if let Some(cached) = &left.cached {
-            ensure!(*cached == ends, "the cache has {cached:?}, the table {ends:?}");
-        }
-        for (key, end) in (1..).zip(ends) {
-            let before = self.before.contains(&key).then_some(0);
-            let of_key: Vec<Event> = events.iter().filter(|event| event.key == key).copied().collect();
-            ensure!(
-                is_linearizable(&of_key, before, Some(end)),
-                "key {key}, {before:?} before and {end:?} at the end: no order explains\n{}",
-                of_key.iter().map(|event| format!("  {event:?}\n")).collect::<String>()
-            );
-        }
-        Ok(())
-    }
-
     /// The trial and an order of it, for messages.
     pub(crate) fn told(&self, schedule: &Schedule) -> String {
         format!("{:?}, {:?} before, {schedule}", self.ops, self.before)
@@ -346,34 +322,5 @@ impl<'s> Trial<'s> {
     pub(crate) fn place(&self, at: usize) -> usize {
         let each = (self.shape.lanes * self.shape.rounds) as usize;
         if self.subject.batched { at / each * 32 + at % each } else { at }
-    }
-
-    fn events(&self, left: &Left, region: &PmRegion) -> Result<Vec<Event>> {
-        let offset = region.find("answers", ObjectKind::Data)?.offset;
-        let bytes = region.read_vec(offset, 16 * self.ops.len())?;
-        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        let (begun, answers) = words.split_at(self.ops.len());
-        self.ops
-            .iter()
-            .enumerate()
-            .map(|(at, &(op, key))| {
-                let answer = match &left.answers {
-                    // A batch's operations are all at the same time.
-                    Some((outcomes, found)) => {
-                        let place = self.place(at);
-                        let value = number_of(&found[place * VALUE as usize..][..VALUE as usize]);
-                        Some(Answered { at: 1, outcome: outcomes[place], value })
-                    }
-                    None if answers[at] == 0 => None,
-                    None => {
-                        let outcome = Outcome::from_code((answers[at] >> 32) as u32 & 0xff);
-                        let outcome =
-                            outcome.with_context(|| format!("operation {at} left the answer {:#x}", answers[at]))?;
-                        Some(Answered { at: answers[at] >> 40, outcome, value: answers[at] as u32 })
-                    }
-                };
-                Ok(Event { op, key, value: at as u32 + 1, begun: begun[at], answer })
-            })
-            .collect()
     }
 }

@@ -57,7 +57,7 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
                 cached = cache_find(t, h, key);
                 if (!cached) {
                     tried = try_find(t, h, key, full, slot, cell);
-                    if (tried == TRY_GOT) cache_want(t, h, slot);
+                    if (tried == TRY_GOT) cache_want(t, h, key, slot);
                 }
             } else if (inserts)
                 tried = try_claim(t, h, key, full, slot, moved), act = ACT_INSERT;

@@ -51,8 +51,15 @@ static __device__ __forceinline__ void cache_forget(const gphash &t, const gph_h
     if (forgets) __threadfence();
 }
 
+// Whether a key is being put in.
+static __device__ __forceinline__ bool cache_is_filling(const gphash &t, const gph_hash &h, gpm_u64 key) {
+    const gpm_u64 *filling = t.cache->keys + (gpm_u64)cache_set(t, h) * CACHE_WAYS * 2 + CACHE_WAYS;
+    ulonglong2 low = gph_load_pair(filling), high = gph_load_pair(filling + 2);
+    return low.x == key || low.y == key || high.x == key || high.y == key;
+}
+
 // Counts the use of a pair that is not cached, and asks for it to be.
-static __device__ __forceinline__ void cache_want(const gphash &t, const gph_hash &h, gpm_u32 slot) {
+static __device__ __forceinline__ void cache_want(const gphash &t, const gph_hash &h, gpm_u64 key, gpm_u32 slot) {
     if (!t.cache) return;
     gpm_u32 *sketch = t.cache->scores, mask = t.cache->mask;
     gpm_u32 one = atomicAdd(&sketch[(gpm_u32)h.first & mask], 1u), other = atomicAdd(&sketch[(gpm_u32)(h.second >> 20) & mask], 1u);
@@ -60,7 +67,8 @@ static __device__ __forceinline__ void cache_want(const gphash &t, const gph_has
     uint4 has = gph_load_tags((const uint4 *)&t.cache->of[first]);
     gpm_u32 least = min(min(has.x, has.y), min(has.z, has.w));
     gpm_u32 way = has.x == least ? 0 : has.y == least ? 1 : has.z == least ? 2 : 3;
-    if (estimate > least) atomicMax(&t.cache->wanted[first + way], (gpm_u64)estimate << 32 | slot);
+    // What is being put in is not asked for again: it would take a second entry.
+    if (estimate > least && !cache_is_filling(t, h, key)) atomicMax(&t.cache->wanted[first + way], (gpm_u64)estimate << 32 | slot);
 }
 
 // The paper's order, to be found: the cache is changed behind PM.
@@ -112,7 +120,8 @@ extern "C" __global__ void gph_cache_turn(const gphash *described, gpm_u32 ages)
         gpm_u64 *filling = counts + CACHE_WAYS, wanted = t.cache->wanted[entry];
         if (*filling) *counts = *filling;
         *filling = 0;
-        t.cache->of[entry] = *counts ? t.cache->of[entry] >> (ages ? 1 : 0) : 0;
+        // An entry that is in use has a popularity of 1 at least: a pair that was asked for once does not take its place.
+        t.cache->of[entry] = *counts ? max(t.cache->of[entry] >> (ages ? 1 : 0), 1u) : 0;
         t.cache->wanted[entry] = 0;
         if (!wanted) continue;
         gpm_u64 key = gph_load((const gpm_u64 *)(t.slots + (wanted & 0xffffffffu) * 16));
@@ -133,7 +142,7 @@ extern "C" __global__ void gph_cache_fill(const gphash *described) {
 
 static __device__ __forceinline__ const uint4 *cache_find(const gphash &, const gph_hash &, gpm_u64) { return nullptr; }
 static __device__ __forceinline__ void cache_forget(const gphash &, const gph_hash &, gpm_u64) {}
-static __device__ __forceinline__ void cache_want(const gphash &, const gph_hash &, gpm_u32) {}
+static __device__ __forceinline__ void cache_want(const gphash &, const gph_hash &, gpm_u64, gpm_u32) {}
 static __device__ __forceinline__ void cache_write(const gphash &, const gph_hash &, gpm_u64, const uint4 *) {}
 static __device__ __forceinline__ void cache_fill(const gphash &, gpm_u32, gpm_u32) {}
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use nearpm_gphash::{Answer, CacheOptions, Design, Key, Keys, Layout, Op, Outcome, Request, Table};
+use nearpm_gphash::{Answer, CacheOptions, Key, Keys, Layout, Op, Outcome, Request, Table};
 use nearpm_gpu::{Access, PmRegion};
 
 use crate::error::{Refusal, call, status};

@@ -85,7 +85,7 @@ pub const fn stored_key_bytes(code: u32) -> u32 {
 /// The pointer of a slot to a cell: with 24 bits that tell whether it is one of that slot at all.
 pub fn pointer(slot: u32, cell: u32) -> u64 {
     let body = u64::from(cell) + 1;
-    body | mix(u64::from(slot) << 32 ^ body ^ 0x6e65_6172_6d67_7068) >> 40 << 40
+    body | mix(u64::from(slot) << 32 ^ body ^ 0x6e65_6172_2d67_6870) >> 40 << 40
 }
 
 /// The cell that a pointer names, if it is one of that slot.

@@ -168,7 +168,7 @@ fn an_insert_beside_a_delete_and_an_insert_makes_no_duplicate() {
 #[test]
 fn readers_of_what_has_not_persisted_are_found() {
     let shape = Shape { warps: 2, lanes: 1, rounds: 1, keys: 1 };
-    for (design, steps) in [(Design::Levels, 60..400), (Design::Tags, 150..600)] {
+    for (design, steps) in [(Design::Levels, 60..400), (Design::Tags, 600..1100)] {
         let ops = vec![(Op::Insert, 1), (Op::Get, 1)];
         let subject = Subject::small(design).one_bucket().with_holes(READERS);
         let trial = Trial::of(&subject, shape, ops, vec![]).unwrap();

@@ -54,7 +54,7 @@ fn mix(key: u64) -> u64 {
 
 /// A number below `range` from 32 bits.
 fn below(bits: u32, range: u32) -> u32 {
-    (u64::from(bits) * u64::from(range) >> 32) as u32
+    ((u64::from(bits) * u64::from(range)) >> 32) as u32
 }
 
 impl Hash {

@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use nearpm_gphash::Table;
 use nearpm_gpm::{Checkpoint, Log};
 use nearpm_gpu::{Buffer, Device, Interpreted, PmRegion};
 
 use crate::error::Refusal;
-use crate::tables::Opened;
 
 /// Memory of the interpreter: more than programs without a GPU use.
 const INTERPRETED_MEMORY: u64 = 1 << 30;
@@ -23,6 +23,12 @@ pub struct Map {
     /// Offset in the region of what C sees.
     pub offset: u64,
     pub bytes: u64,
+}
+
+/// A hash table that is open, in a region of its own.
+pub struct Opened {
+    pub table: Table,
+    pub region: PmRegion,
 }
 
 /// What is open.

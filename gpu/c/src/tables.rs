@@ -6,18 +6,12 @@ use nearpm_gphash::{Answer, CacheOptions, Key, Keys, Layout, Op, Outcome, Reques
 use nearpm_gpu::{Access, PmRegion};
 
 use crate::error::{Refusal, call, status};
-use crate::library::{find, path, unknown, with};
+use crate::library::{Opened, find, path, unknown, with};
 
 /// Name of the table in its region.
 const NAME: &str = "table";
 /// Bytes of a region beside it: head, directory, rounding.
 const ROOM: u64 = 1 << 16;
-
-/// A table that is open, in a region of its own.
-pub struct Opened {
-    table: Table,
-    region: PmRegion,
-}
 
 /// `gph_layout` of `nearpm_gphash.h`.
 #[repr(C)]

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use nearpm_gphash::{Op, Outcome};
 use nearpm_gpu::{Buffer, PmRegion};
 
-use crate::trial::{NOBODY, Trial, VALUE, value_of};
+use crate::values::{VALUE, value_of};
 
 pub(crate) struct Given {
     pub ops: Buffer,
@@ -16,17 +16,9 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub fn new(region: &PmRegion, trial: &Trial<'_>) -> Result<Given> {
-        let device = region.device();
-        let count = match trial.subject.batched {
-            true => 32 * trial.shape.warps as usize,
-            false => trial.ops.len(),
-        };
-        // A batch's warps are filled up with operations on a key that nobody has.
-        let mut ops = vec![(Op::Get, NOBODY, 0); count];
-        for (at, &(op, key)) in trial.ops.iter().enumerate() {
-            ops[trial.place(at)] = (op, key, at as u32 + 1);
-        }
+    /// Operations, each with its key and the number of the value that it puts.
+    pub fn new(region: &PmRegion, ops: &[(Op, u64, u32)]) -> Result<Given> {
+        let (device, count) = (region.device(), ops.len());
         let bytes = |all: Vec<u8>| -> Result<Buffer> {
             let buffer = Buffer::new(device, all.len() as u64)?;
             buffer.upload(&all)?;

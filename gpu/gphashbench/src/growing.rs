@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::campaign::{Tally, choice};
 use crate::subject::Subject;
-use crate::trial::{MEMORY, VALUE};
+use crate::values::{MEMORY, VALUE};
 
 /// The pairs of a table, by key.
 type Pairs = BTreeMap<u64, u8>;

@@ -7,7 +7,8 @@ use nearpm_gphash::{Outcome, Table};
 use nearpm_gpu::{Device, Interpreted, Medium, ObjectKind, PmRegion};
 
 use crate::linear::{Answered, Event, is_linearizable};
-use crate::trial::{Left, MEMORY, Trial, VALUE, number_of};
+use crate::trial::{Left, Trial};
+use crate::values::{MEMORY, VALUE, number_of};
 
 impl Trial<'_> {
     /// Recovers what is there, and compares it with the answers.

@@ -20,3 +20,4 @@ mod skew;
 pub mod soak;
 pub mod subject;
 pub mod trial;
+mod values;

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::linear::{Answered, Event, State, is_linearizable};
-use crate::trial::{VALUE, number_of, value_of};
+use crate::values::{VALUE, number_of, value_of};
 
 /// What is tested.
 #[derive(Clone, Copy, Debug)]

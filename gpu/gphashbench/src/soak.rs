@@ -14,7 +14,7 @@ use nearpm_gphash::{Design, Layout, Op, Outcome, Request, Table};
 use nearpm_gpu::{Access, Device, PmRegion};
 
 use crate::linear::State;
-use crate::trial::{VALUE, number_of, value_of};
+use crate::values::{VALUE, number_of, value_of};
 
 /// Keys, operations of a batch: each key once, so that what a batch makes of the table does not depend on its order. Powers of two.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use nearpm_gphash::{
 };
 use nearpm_gpu::Module;
 
-use crate::trial::VALUE;
+use crate::values::VALUE;
 
 /// What is tried.
 #[derive(Clone)]

@@ -16,11 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::given::Given;
 use crate::linear::State;
 use crate::subject::Subject;
-
-/// Volatile memory of the interpreted devices.
-pub(crate) const MEMORY: u64 = 8 << 20;
-/// Bytes of a value: one unit, which a reader can tell from a part of it.
-pub(crate) const VALUE: u32 = 16;
+use crate::values::{MEMORY, NOBODY, number_of, value_of};
 
 /// The shape of a history.
 #[derive(Clone, Copy, Debug)]
@@ -78,18 +74,6 @@ pub struct CrashOf {
     pub choice: Choice,
     /// A crash of the recovery: store or fence, and what persists.
     pub again: Option<(u64, Choice)>,
-}
-
-/// The key of operations that fill up a batch's warps.
-pub(crate) const NOBODY: u64 = 0x7777;
-
-pub(crate) fn value_of(number: u32) -> Vec<u8> {
-    [number, !number, number.wrapping_mul(0x9e37_79b1), 0x6870_676e].into_iter().flat_map(u32::to_le_bytes).collect()
-}
-
-pub(crate) fn number_of(value: &[u8]) -> u32 {
-    let number = u32::from_le_bytes([value[0], value[1], value[2], value[3]]);
-    if value_of(number) == value { number } else { u32::MAX }
 }
 
 /// What tells tables before a history apart: layout, keys that are there, operations.
@@ -231,7 +215,7 @@ impl<'s> Trial<'s> {
         let mut table = Table::open_with(&region, "table", &self.subject.module)?;
         table.plant(self.subject.holes)?;
         self.warm(&mut table)?;
-        let given = Given::new(&region, self)?;
+        let given = Given::new(&region, &self.given())?;
         let epoch = table.begin_epoch(self.ops.len() as u64)?;
         let launch = self.launch(&table, &given, epoch, &region)?;
         let kernel = if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" };
@@ -253,6 +237,16 @@ impl<'s> Trial<'s> {
         };
         drop((table, given));
         Ok(Left { image: region.close()?.bytes().to_vec(), events_made, answers, cached })
+    }
+
+    /// The operations of the launch, with the number of the value that each puts. A batch's warps are filled up with operations on a key that nobody has.
+    fn given(&self) -> Vec<(Op, u64, u32)> {
+        let count = if self.subject.batched { 32 * self.shape.warps as usize } else { self.ops.len() };
+        let mut given = vec![(Op::Get, NOBODY, 0); count];
+        for (at, &(op, key)) in self.ops.iter().enumerate() {
+            given[self.place(at)] = (op, key, at as u32 + 1);
+        }
+        given
     }
 
     /// Gives the table its cache, and something to cache.

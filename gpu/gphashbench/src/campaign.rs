@@ -111,7 +111,8 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
         })
         .collect();
     if !drawn.is_empty() {
-        trial.crash(&schedule, &mut drawn).with_context(said)?;
+        let reached = trial.crash(&schedule, &mut drawn).with_context(said)?;
+        drawn.truncate(reached);
     }
     tally.crashes += drawn.len() as u64;
     tally.twice += drawn.iter().filter(|crash| crash.again.is_some()).count() as u64;

@@ -50,7 +50,8 @@ impl Made {
         let path = folder.path().join("region");
         let device: Rc<dyn Device> = Rc::new(Interpreted::new(16 << 20));
         let layout = layout(design, keys);
-        let region = PmRegion::map(device, &path, (layout.bytes() + (1 << 16)).next_multiple_of(4096), Access::Create).unwrap();
+        let region =
+            PmRegion::map(device, &path, (layout.bytes() + (1 << 16)).next_multiple_of(4096), Access::Create).unwrap();
         let table = Table::create(&region, "table", &layout, 5).unwrap();
         let request = |op, number: u64| {
             let value = if op == Op::Delete { Vec::new() } else { vec![number as u8; 16] };

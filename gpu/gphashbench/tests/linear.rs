@@ -207,15 +207,16 @@ fn two_threads_on_one_bucket_are_linearizable_in_every_order() {
     }
 }
 
-/// The same with three threads, and with crashes: the first schedules of each.
+/// The same with three threads, and with crashes: the first schedules of every third trial.
 #[test]
 fn three_threads_on_one_bucket_are_durably_linearizable() {
     for design in [Design::Levels, Design::Tags] {
         let bounds = Bounds { preemptions: 1, limit: 2, crashes: true };
         let mut gone = Gone::default();
-        exhaust::all(&Subject::small(design).one_bucket(), 3, bounds, &exhaust::trials(3), &mut gone)
+        let trials: Vec<_> = exhaust::trials(3).into_iter().step_by(3).collect();
+        exhaust::all(&Subject::small(design).one_bucket(), 3, bounds, &trials, &mut gone)
             .unwrap_or_else(|error| panic!("{error:#}"));
-        assert!(gone.trials == 68 && gone.tally.histories >= 136 && gone.tally.crashes > 136, "{gone:?}");
+        assert!(gone.trials == 23 && gone.tally.histories >= 46 && gone.tally.crashes > 46, "{gone:?}");
     }
 }
 

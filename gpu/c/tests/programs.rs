@@ -51,7 +51,12 @@ fn hash_tables_work_from_c() {
         let program = compiled("tables.c", compiler, &options, into.path());
         let files = into.path().join(format!("tables-{compiler}"));
         std::fs::create_dir(&files).unwrap();
-        let output = Command::new(program).arg(&files).env("NEARPM_GPM_DEVICE", "interpreter").env("LD_LIBRARY_PATH", into.path().join("usr/lib")).output().unwrap();
+        let output = Command::new(program)
+            .arg(&files)
+            .env("NEARPM_GPM_DEVICE", "interpreter")
+            .env("LD_LIBRARY_PATH", into.path().join("usr/lib"))
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(String::from_utf8_lossy(&output.stdout).contains("as it should be"));
     }

@@ -129,8 +129,11 @@ settings! {
     gddr_bytes: f64,
     /// Where persistent memory is.
     place: Place,
-    /// From L2 to the persistence domain.
+    /// What a read of persistent memory takes behind L2.
     pm_latency: u64,
+    /// What a persist takes from L2 to the persistence domain: to the queue of a memory controller (ADR), whose medium
+    /// nobody waits for.
+    persist_latency: u64,
     /// Read bandwidth of persistent memory, or of PCIe before it.
     pm_read_bytes: f64,
     /// Write bandwidth of the same.
@@ -209,6 +212,7 @@ impl Config {
         range("l2_latency", self.l2_latency, 4, 1 << 20)?;
         range("gddr_latency", self.gddr_latency, 1, 1 << 20)?;
         range("pm_latency", self.pm_latency, 1, 1 << 20)?;
+        range("persist_latency", self.persist_latency, 0, 1 << 20)?;
         range("launch_cycles", self.launch_cycles, 0, 1 << 30)?;
         // One warp's store may touch 32 lines, each of which needs an entry, and its order one more.
         range("buffer_entries", self.buffer_entries.into(), 32, self.l1_lines.into())?;

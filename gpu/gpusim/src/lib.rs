@@ -36,7 +36,7 @@ pub use statistics::Statistics;
 
 /// Which timing this is: raised with each change of the simulator, of a named configuration or of a kernel that changes
 /// cycles, so that what was recorded before is not taken for this one's.
-pub const TIMING: u32 = 3;
+pub const TIMING: u32 = 4;
 
 /// Bytes of a line, and of the sectors in which it moves.
 pub const LINE: u64 = 128;

@@ -62,6 +62,7 @@ fn base() -> Config {
         gddr_bytes: 336.0 / GHZ,
         place: Place::Near,
         pm_latency: 300,
+        persist_latency: 0,
         pm_read_bytes: 84.0 / GHZ,
         pm_write_bytes: 42.0 / GHZ,
         pm_queue_bytes: QUEUES,
@@ -101,10 +102,14 @@ fn with_memory(config: Config, artifact: bool, place: &str) -> Option<Config> {
     };
     // The artifact has PCIe's bandwidth in its memory channels, behind their queues.
     let pm_queue_bytes = if !artifact && at == Place::Far { 0 } else { QUEUES };
+    // A persist is durable in a controller's queue: on the board that is behind L2, far from it behind PCIe. The artifact
+    // acknowledges it as it enters the queue in any case (`dram_cycle` of its `l2cache.cc`).
+    let persist_latency = if !artifact && at == Place::Far { cycles(300.0) } else { 0 };
     let gddr_latency = if artifact { 100 } else { cycles(100.0) };
     Some(Config {
         place: at,
         pm_latency: latency,
+        persist_latency,
         pm_read_bytes: read,
         pm_write_bytes: write,
         pm_queue_bytes,

@@ -55,6 +55,21 @@ fn stores_coalesce_up_to_a_fence() {
     assert!(plain.cycles < durable.cycles);
 }
 
+/// A dFence waits until a controller has queued what was stored (ADR), not for the latency of the medium.
+#[test]
+fn a_persist_waits_for_the_queue_alone() {
+    let module = module("st.global.u32 [%rd3], 1;\nfence.acq_rel.sys;");
+    let cycles = |pm_latency, persist_latency| {
+        let mut simulator = Simulator::new(Config { pm_latency, persist_latency, ..config() }).unwrap();
+        let pm = simulator.map_persistent(vec![0; 128]);
+        let launch = Launch::linear(1, 32, Arguments::new().pointer(pm.address));
+        simulator.launch(module.entry("kernel").unwrap(), &launch).unwrap().cycles
+    };
+    let queued = cycles(300, 0);
+    assert_eq!(cycles(3000, 0), queued);
+    assert_eq!(cycles(300, 100), queued + 100);
+}
+
 #[test]
 fn a_block_that_does_not_fit_is_refused() {
     let module = module("st.global.u32 [%rd3], 1;");

@@ -220,7 +220,8 @@ fn writes_that_act_act_once() {
 fn each_counter_counts_the_cycles_of_its_event() {
     on_both_back_ends::<Registers>(|dut| {
         dut.reset();
-        let counters: Vec<_> = ALL.iter().filter(|r| r.offset > CYCLES).collect();
+        // The bridge counts poisoned requests, and answers for them.
+        let counters: Vec<_> = ALL.iter().filter(|r| r.offset > CYCLES && r.offset != TLPS_POISONED).collect();
         for (index, counter) in counters.iter().enumerate() {
             dut.set(&counter.name.to_lowercase(), true);
             dut.run(index as u64 + 2);

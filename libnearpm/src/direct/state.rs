@@ -178,29 +178,20 @@ impl State {
     /// Builds the records of the commit.
     #[inline]
     pub fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
-        let mut records = std::mem::take(&mut self.records);
-        let built = self.build_into(pool, &mut records);
-        self.records = records;
-        built
-    }
-
-    #[inline]
-    fn build_into(&self, pool: &DirectPool, records: &mut Records) -> Result<(), TryReserveError> {
+        let Self { records, known, allocated, freed, root, .. } = self;
         records.begin(pool.record_limit())?;
         if pool.mode() == Mode::WorkingCopy {
-            for range in self.known.iter() {
+            for range in known.iter() {
                 records.store_from(pool.view(), range.start, range.end - range.start)?;
             }
         }
-        self.change_tables(pool.heap_index(), |change| records.change(change))
+        changes_of_tables(pool.heap_index(), allocated, freed, *root, |change| records.change(change))
     }
 
     /// What the commit changes of the heap's tables.
     #[inline]
-    pub fn change_tables<E>(&self, heap: &Heap, mut change: impl FnMut(Change) -> Result<(), E>) -> Result<(), E> {
-        self.allocated.iter().try_for_each(|&object| heap.allocation(object, &mut change))?;
-        self.freed.iter().try_for_each(|&object| change(heap.removal(object)))?;
-        self.root.map_or(Ok(()), |root| change(heap.root_change(root)))
+    pub fn change_tables<E>(&self, heap: &Heap, change: impl FnMut(Change) -> Result<(), E>) -> Result<(), E> {
+        changes_of_tables(heap, &self.allocated, &self.freed, self.root, change)
     }
 
     /// Stores the old bytes again, but for those in `kept`.
@@ -256,4 +247,18 @@ impl State {
             && self.cancelled.is_empty()
             && self.root.is_none()
     }
+}
+
+/// What a commit changes of the heap's tables, given what it allocates and frees, and the root that it sets.
+#[inline]
+fn changes_of_tables<E>(
+    heap: &Heap,
+    allocated: &[u64],
+    freed: &[u64],
+    root: Option<u64>,
+    mut change: impl FnMut(Change) -> Result<(), E>,
+) -> Result<(), E> {
+    allocated.iter().try_for_each(|&object| heap.allocation(object, &mut change))?;
+    freed.iter().try_for_each(|&object| change(heap.removal(object)))?;
+    root.map_or(Ok(()), |root| change(heap.root_change(root)))
 }

@@ -42,17 +42,17 @@ fn compiled(source: &str, compiler: &str, options: &[&str], into: &Path) -> Path
 const COMPILERS: [(&str, [&str; 3]); 2] =
     [("gcc", ["-std=c99", "-xc", "-l:libnearpm_gpm.a"]), ("g++", ["-std=c++17", "-xc++", "-lnearpm_gpm"])];
 
-/// Hash tables: made, filled until they refuse, opened again; what is senseless is refused and loses nothing.
-#[test]
-fn hash_tables_work_from_c() {
+/// Compiles a program with both compilers on what is installed, and runs it with a folder and more arguments.
+fn works_from_c(source: &str, arguments: &[&Path]) {
     let into = tempfile::tempdir().unwrap();
     installed(into.path());
     for (compiler, options) in COMPILERS {
-        let program = compiled("tables.c", compiler, &options, into.path());
-        let files = into.path().join(format!("tables-{compiler}"));
+        let program = compiled(source, compiler, &options, into.path());
+        let files = into.path().join(format!("files-{compiler}"));
         std::fs::create_dir(&files).unwrap();
         let output = Command::new(program)
             .arg(&files)
+            .args(arguments)
             .env("NEARPM_GPM_DEVICE", "interpreter")
             .env("LD_LIBRARY_PATH", into.path().join("usr/lib"))
             .output()
@@ -62,24 +62,15 @@ fn hash_tables_work_from_c() {
     }
 }
 
+/// Hash tables: made, filled until they refuse, opened again; what is senseless is refused and loses nothing.
+#[test]
+fn hash_tables_work_from_c() {
+    works_from_c("tables.c", &[]);
+}
+
 #[test]
 fn every_call_of_table_2_works_from_c_on_what_is_installed() {
-    let into = tempfile::tempdir().unwrap();
-    installed(into.path());
-    for (compiler, options) in COMPILERS {
-        let program = compiled("table2.c", compiler, &options, into.path());
-        let files = into.path().join(format!("files-{compiler}"));
-        std::fs::create_dir(&files).unwrap();
-        let output = Command::new(program)
-            .arg(&files)
-            .arg(folder().join("../kernels/ptx/txn.ptx"))
-            .env("NEARPM_GPM_DEVICE", "interpreter")
-            .env("LD_LIBRARY_PATH", into.path().join("usr/lib"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(String::from_utf8_lossy(&output.stdout).contains("as it should be"));
-    }
+    works_from_c("table2.c", &[&folder().join("../kernels/ptx/txn.ptx")]);
 }
 
 /// The 14 calls of the processor are in the header; the five of kernels are in the device header, whose test is elsewhere.

@@ -224,24 +224,20 @@ impl State {
         self.launches += 1;
         let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
         if let Some(watching) = self.watching.take() {
-            let (watching, schedule, counts) = self.launch_watched(watching, &entry, &shape, now)?;
-            self.watching = Some(watching);
-            self.schedule = schedule;
-            add(&mut self.counts, &counts);
+            self.watching = Some(self.launch_watched(watching, &entry, &shape, now)?);
             return Ok(());
         }
         let looks = std::mem::take(&mut self.looks);
+        if !looks.is_empty() {
+            return self.launch_looked_at(&looks, &entry, &shape);
+        }
         let mut run = Run {
             schedule: self.schedule.clone(),
             stop_at: plan.map_or(Stop::Never, |(stop, _)| stop),
-            persistence: if looks.is_empty() { self.persistence } else { Persistence::Tracked },
+            persistence: self.persistence,
             ..Run::default()
         };
-        let outcome = if looks.is_empty() {
-            self.gpu.launch(&entry, &shape, &mut run)
-        } else {
-            self.looked_at(&entry, &shape, &mut run, &looks)
-        };
+        let outcome = self.gpu.launch(&entry, &shape, &mut run);
         self.schedule = run.schedule;
         let outcome = outcome.map_err(|error| Error::Kernel(error.to_string()))?;
         add(&mut self.counts, &outcome.counts);
@@ -260,34 +256,6 @@ impl State {
 fn tear_at(all: &mut [u8], from: &[u8], offset: u64, choice: Choice) {
     if let Some(place) = all.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..from.len())) {
         tear(place, from, offset, choice);
-    }
-}
-
-impl State {
-    /// Runs a launch to its end, and notes on its way what crashes would leave.
-    fn looked_at(
-        &mut self,
-        entry: &nearpm_ptx::Entry,
-        shape: &nearpm_ptx::Launch,
-        run: &mut Run,
-        looks: &[(u64, Choice)],
-    ) -> Result<nearpm_ptx::Outcome, nearpm_ptx::LaunchError> {
-        let stop = |looks: &[(u64, Choice)]| looks.first().map_or(Stop::Never, |&(event, _)| Stop::PersistEvent(event));
-        let mut left = looks;
-        run.stop_at = stop(left);
-        let mut outcome = self.gpu.launch(entry, shape, run)?;
-        while outcome.ended == Ended::Stopped {
-            let reached = left.partition_point(|&(event, _)| event <= outcome.counts.persist_events);
-            for &(_, choice) in &left[..reached] {
-                let mut images =
-                    self.gpu.crash_image(choice).expect("a launch that is followed closely can be crashed");
-                self.looked.push(images.swap_remove(0));
-            }
-            left = &left[reached..];
-            run.stop_at = stop(left);
-            outcome = self.gpu.resume(run)?;
-        }
-        Ok(outcome)
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use nearpm_ptx::{Choice, Counts, Ended, Entry, Launch, Persistence, PmRange, Run, Schedule, Stop};
+use nearpm_ptx::{Choice, Counts, Ended, Entry, Launch, Persistence, PmRange, Run, Stop};
 
-use super::{CrashPlan, Moment, State, tear_at};
+use super::{CrashPlan, Moment, State, add, tear_at};
 use crate::error::Error;
 
 /// Which moments are looked at. They are numbered through all launches (each of their persist events is one) and the processor's stores.
@@ -125,28 +125,63 @@ impl State {
         entry: &Entry,
         shape: &Launch,
         number: u64,
-    ) -> Result<(Watching, Schedule, Counts), Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Kernel(error.to_string());
-        let mut event = watching.distance();
-        let persistence = Persistence::Tracked;
-        let mut run = Run { schedule: self.schedule.clone(), persistence, ..Run::default() };
-        run.stop_at = Stop::PersistEvent(event);
-        let mut outcome = self.gpu.launch(entry, shape, &mut run);
-        loop {
-            let went = outcome.map_err(|error| failed(&error))?;
-            if went.ended == Ended::Done {
-                watching.seen.moments += went.counts.persist_events;
-                return Ok((watching, run.schedule, went.counts));
-            }
+    ) -> Result<Watching, Error> {
+        let first = watching.distance();
+        let counts = self.launch_with_stops(entry, shape, Some(first), |state, event| {
             for choice in watching.choices() {
-                let image = self.image_after(choice).map_err(|error| failed(&error))?;
+                let image = state.image_after(choice)?;
                 let moment = Moment::Launch { after: number, stop: Stop::PersistEvent(event) };
                 watching.keep(CrashPlan { moment, choice }, &image);
             }
-            event += watching.watch.every.max(1);
-            run.stop_at = Stop::PersistEvent(event);
-            outcome = self.gpu.resume(&mut run);
+            Ok(Some(event + watching.watch.every.max(1)))
+        })?;
+        watching.seen.moments += counts.persist_events;
+        Ok(watching)
+    }
+
+    /// A launch that is looked at where it was asked for: at its stores and fences of these numbers, which rise.
+    pub(super) fn launch_looked_at(
+        &mut self,
+        looks: &[(u64, Choice)],
+        entry: &Entry,
+        shape: &Launch,
+    ) -> Result<(), Error> {
+        let next = |left: &[(u64, Choice)]| left.first().map(|&(event, _)| event);
+        let mut left = looks;
+        self.launch_with_stops(entry, shape, next(left), |state, event| {
+            let here = left.partition_point(|&(asked, _)| asked <= event);
+            for &(_, choice) in &left[..here] {
+                let image = state.image_after(choice)?;
+                state.looked.push(image);
+            }
+            left = &left[here..];
+            Ok(next(left))
+        })?;
+        Ok(())
+    }
+
+    /// Runs a launch to its end, and stops on its way at one of its stores and fences, then where `look` says, which is called at each.
+    fn launch_with_stops(
+        &mut self,
+        entry: &Entry,
+        shape: &Launch,
+        first: Option<u64>,
+        mut look: impl FnMut(&mut State, u64) -> Result<Option<u64>, Error>,
+    ) -> Result<Counts, Error> {
+        let failed = |error: nearpm_ptx::LaunchError| Error::Kernel(error.to_string());
+        let persistence = Persistence::Tracked;
+        let mut run = Run { schedule: self.schedule.clone(), persistence, ..Run::default() };
+        let mut stop = first;
+        run.stop_at = stop.map_or(Stop::Never, Stop::PersistEvent);
+        let mut outcome = self.gpu.launch(entry, shape, &mut run).map_err(failed)?;
+        while let (Ended::Stopped, Some(event)) = (outcome.ended, stop) {
+            stop = look(self, event)?;
+            run.stop_at = stop.map_or(Stop::Never, Stop::PersistEvent);
+            outcome = self.gpu.resume(&mut run).map_err(failed)?;
         }
+        self.schedule = run.schedule;
+        add(&mut self.counts, &outcome.counts);
+        Ok(outcome.counts)
     }
 
     /// A store of the processor to a range is about to happen.
@@ -165,8 +200,8 @@ impl State {
     }
 
     /// What a crash in a launch now would leave in the first range.
-    fn image_after(&self, choice: Choice) -> Result<Vec<u8>, nearpm_ptx::CrashError> {
-        let mut images = self.gpu.crash_image(choice)?;
+    fn image_after(&self, choice: Choice) -> Result<Vec<u8>, Error> {
+        let mut images = self.gpu.crash_image(choice).map_err(|error| Error::Kernel(error.to_string()))?;
         let mut image = if images.is_empty() { Vec::new() } else { images.swap_remove(0) };
         self.tear_copies(&mut image, choice);
         Ok(image)

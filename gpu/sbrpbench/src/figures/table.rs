@@ -24,9 +24,10 @@ impl Row {
         self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Geometric mean; not a number where a value is not above zero.
-    pub fn geometric(&self) -> f64 {
-        (self.values.iter().map(|value| value.ln()).sum::<f64>() / self.values.len() as f64).exp()
+    /// Geometric mean; there is none where a value is not above zero.
+    pub fn geometric(&self) -> Option<f64> {
+        let logarithms = self.values.iter().map(|value| value.ln()).sum::<f64>();
+        self.values.iter().all(|&value| value > 0.0).then(|| (logarithms / self.values.len() as f64).exp())
     }
 }
 
@@ -51,7 +52,8 @@ impl fmt::Display for Table {
         for row in &self.rows {
             write!(f, "| {} |", row.label)?;
             row.values.iter().try_for_each(|value| write!(f, " {value:.3} |"))?;
-            writeln!(f, " {:.3} | {:.3} | {:.3} | {} |", row.mean(), row.geometric(), row.most(), row.published)?;
+            let geometric = row.geometric().map_or("-".into(), |mean| format!("{mean:.3}"));
+            writeln!(f, " {:.3} | {geometric} | {:.3} | {} |", row.mean(), row.most(), row.published)?;
         }
         Ok(())
     }

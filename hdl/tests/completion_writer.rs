@@ -93,14 +93,14 @@ fn rings_are_filled(dut: &mut dyn Dut) {
     for _ in 0..300 * 4 {
         host.step(dut);
     }
-    assert_eq!(host.beats, 200);
+    assert_eq!(host.beats, 200, "records written");
     for index in 0..8u64 {
         let n = if index < 4 { 96 + index } else { 88 + index };
         let wanted = Completion { tag: n as u32, status: 0x81, page: 1, lap: (n / 8 + 1) as u16, order: 5000 + n };
-        assert_eq!(host.record(0x12_3456_7840, index), Some(wanted));
+        assert_eq!(host.record(0x12_3456_7840, index), Some(wanted), "record {index} of the ring");
     }
-    assert_eq!(host.record(0x12_3456_7840, 8), None);
-    assert_eq!(host.record(0x8000, 0).unwrap().lap, 100);
+    assert_eq!(host.record(0x12_3456_7840, 8), None, "behind the ring");
+    assert_eq!(host.record(0x8000, 0).unwrap().lap, 100, "the lap");
     // A ring that is written anew starts over; a cleared one is off.
     start(dut, 1, 0x4000, 2);
     put(dut, &mut host, (9, 0, 1, 1));
@@ -162,14 +162,14 @@ const FAULTS: &[UnitFault] = &[
         what: "a ring has no end",
         edits: &[Edit::Each("wrap", "1'b0", 1)],
         scenario: rings_are_filled,
-        seen: "left: ",
+        seen: "of the ring",
     },
     UnitFault {
         module: "",
         what: "the lap does not rise",
         edits: &[Edit::Text("lap$1$d = lap_now$q + one16;", "lap$1$d = FAULT ? lap_now$q : lap_now$q + one16;", 1)],
         scenario: rings_are_filled,
-        seen: "left: ",
+        seen: "of the ring",
     },
     UnitFault {
         module: "",
@@ -183,14 +183,14 @@ const FAULTS: &[UnitFault] = &[
         what: "a record of a page without a ring is written",
         edits: &[Edit::Text("if (enabled_now$q) begin", "if (enabled_now$q | FAULT) begin", 1)],
         scenario: rings_are_filled,
-        seen: "left: ",
+        seen: "records written",
     },
     UnitFault {
         module: "",
         what: "data that is taken before its address is sent again",
         edits: &[Edit::Last("axi$wvalid", "phase$q == Phase$Send")],
         scenario: rings_are_filled,
-        seen: "left: ",
+        seen: "of the ring",
     },
     UnitFault {
         module: "",

@@ -223,7 +223,7 @@ const FAULTS: &[UnitFault] = &[
             1,
         )],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
-        seen: "cycle",
+        seen: "who ",
     },
     UnitFault {
         module: "",

@@ -151,7 +151,7 @@ const FAULTS: &[UnitFault] = &[
         what: "a command that retires without having waited keeps its place",
         edits: &[Edit::Text("- {5'd0, give_valid} -", "- {5'd0, give_valid & ~FAULT} -", 1)],
         scenario: places_are_kept_used_and_free_again,
-        seen: "full",
+        seen: ": full",
     },
     UnitFault {
         module: "",

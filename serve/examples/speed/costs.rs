@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::record::Cell;
 use crate::servers::Running;
@@ -34,6 +34,7 @@ fn synchronisations(server: &Running, cell: &Cell, requests: u64) -> Result<u64>
     strace.args(["-f", "-c", "-qq", "-e", &format!("trace={SYNCHRONISING}"), "-p", &process, "-o"]);
     let mut strace = strace.arg(file.path()).stderr(Stdio::null()).spawn().context("strace is not installed")?;
     std::thread::sleep(Duration::from_millis(500));
+    ensure!(strace.try_wait()?.is_none(), "strace cannot look at the server: may it ptrace?");
     let done = sets::run(server, cell, requests);
     std::thread::sleep(PUT_OFF);
     // It tells what it has seen when it is interrupted.

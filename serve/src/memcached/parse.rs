@@ -6,7 +6,7 @@ use super::line::{ERROR, EXPTIME, FORMAT, LINE_BYTES, Parsed, is_key, is_quiet, 
 use super::{foreign, multiget, parse_meta, parse_put};
 use crate::options::Renamed;
 
-/// All commands.
+/// All commands that are read here and in `parse_put.rs`: who renames one is refused if it is not among them.
 pub const COMMANDS: &[&str] = &[
     "add",
     "append",

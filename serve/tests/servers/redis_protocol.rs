@@ -198,3 +198,19 @@ fn other_protocols_are_hung_up_on() {
         assert_eq!(client.say("GET keep"), bulk("me"), "{foreign:?}");
     }
 }
+
+#[test]
+fn help_lists_subcommands() {
+    let folder = Folder::new();
+    let redis = start_redis(options(&folder.path("pool"), &[])).expect("the server starts");
+    let mut client = Client::connect(redis.address());
+    let mut help = |name: &str| match client.say(&format!("{name} help")) {
+        Value::Array(rows) => rows,
+        other => panic!("{name}: {other:?}"),
+    };
+    let names = ["GET", "LEN", "RESET", "HELP"].map(|name| Value::Simple(name.to_owned()));
+    assert_eq!(help("slowlog")[1..], names);
+    for name in ["acl", "client", "command", "config", "memory", "object", "pubsub"] {
+        assert!(help(name).len() > 2, "{name}");
+    }
+}

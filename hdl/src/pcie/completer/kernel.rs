@@ -40,7 +40,7 @@ impl Logic for Completer {
             | (self.bar.val() == self.command_bar.val())
             | (self.bar.val() == self.register_bar.val())
             | (self.bar.val() == self.msix_bar.val());
-        // The block passes poisoned data on where it is set to (AXISTEN_IF_CQ_EN_POISONED_MEM_WR). A read has no data.
+        // The block passes poisoned data on where it is set to (AXISTEN_IF_CQ_EN_POISONED_MEM_WR). A memory read has no data; of other requests the mark is believed.
         self.is_poisoned.next = self.request.q.val().get_bit(79) & (self.kind.val() != self.read_type.val());
         self.poisoned.next = self.poisoned_count.q.val();
         self.offset.address.next = self.request.q.val().get_bits::<62>(2);

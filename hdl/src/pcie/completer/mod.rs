@@ -45,8 +45,8 @@ enum Phase {
 ///
 /// Guarantees: accesses are asked for in the order of arrival, and of a write exactly the enabled bytes are written. A read is told before its
 /// first line is asked for, and asks for all its lines. Other requests that want an answer are told as not supported; messages, and writes to no BAR,
-/// have no effect (`unsupported` pulses). A write whose data is poisoned (EP) has no effect either; it is counted, as is whatever else brings poisoned
-/// data. When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
+/// have no effect (`unsupported` pulses). A write whose data is poisoned (EP) has no effect either; it is counted, as is whatever else but a
+/// memory read has the mark. When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
 /// end, and until then nothing is taken, whether the link is up again or not. While `hold` says so no request is begun; `idle` says that none is in hand.
 /// Bound: a write takes three cycles and one for each beat, a read two and one for each line, where the access is taken at once.
 #[derive(SmartDefault, LogicBlock, Ports)]

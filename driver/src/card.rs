@@ -310,6 +310,11 @@ impl Card {
         Ok(self.page(page)?.take_failure(pool, thread))
     }
 
+    /// Whether a command of (pool, thread) on a page has failed since its mapping was made, also where somebody has been told of it.
+    pub fn has_failed(&self, page: usize, pool: u32, thread: u16) -> Result<bool, CardError> {
+        Ok(self.page(page)?.has_failed(pool, thread))
+    }
+
     /// Maps a (pool, thread), and waits until it is.
     ///
     /// # Errors

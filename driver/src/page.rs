@@ -9,6 +9,7 @@
 //! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
 //!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
 
+use std::collections::BTreeSet;
 use std::ops::DerefMut;
 use std::sync::Arc;
 
@@ -182,6 +183,8 @@ pub struct CommandPage {
     bad_seen: u64,
     history: Vec<(Command, Outcome)>,
     failures: Vec<(u64, CommandFailure)>,
+    /// Pools and threads that had one, whether somebody has been told of it or not.
+    failed: BTreeSet<(u32, u16)>,
     /// Those that tell of a failed log and that [`CommandPage::take_log_failures`] has not taken.
     log_failures: Vec<CommandFailure>,
     /// How commands have ended, where somebody takes that instead of the lists of failures.
@@ -235,6 +238,7 @@ impl CommandPage {
             bad_seen: 0,
             history: vec![(Command::default(), Outcome::Unknown); HISTORY as usize],
             failures: Vec::new(),
+            failed: BTreeSet::new(),
             log_failures: Vec::new(),
             ended: None,
             timeout_ns,
@@ -449,6 +453,12 @@ impl CommandPage {
         Some(self.failures.remove(found).1)
     }
 
+    /// Whether a command of (pool, thread) has failed since its mapping was made, also where somebody has been told of it.
+    pub fn has_failed(&mut self, pool: u32, thread: u16) -> bool {
+        self.poll();
+        self.failed.contains(&(pool, thread))
+    }
+
     /// Takes what has come to light of failed logs.
     pub fn take_log_failures(&mut self) -> Vec<CommandFailure> {
         self.poll();
@@ -459,6 +469,7 @@ impl CommandPage {
     pub fn forget_failures(&mut self, pool: u32, thread: u16) {
         self.poll();
         let others = |f: &CommandFailure| (f.command.pool, f.command.thread) != (pool, thread);
+        self.failed.remove(&(pool, thread));
         self.failures.retain(|(_, failure)| others(failure));
         self.log_failures.retain(others);
     }
@@ -549,6 +560,7 @@ impl CommandPage {
         if failure.tells_of_a_failed_log() {
             self.log_failures.push(failure);
         }
+        self.failed.insert((failure.command.pool, failure.command.thread));
         self.failures.push((number, failure));
     }
 

@@ -277,6 +277,7 @@ fn threads_that_wait_together_lose_nothing_acknowledged() {
     const THREADS: u64 = 4;
     // Far enough from each other that no two share a line.
     const APART: u64 = 256;
+    let mut cut = 0;
     for (seed, mechanism) in (0..8).flat_map(|seed| [Mechanism::Undo, Mechanism::Redo].map(|by| (seed, by))) {
         let options = DirectOptions { mechanism: Some(mechanism), ..DirectOptions::default() };
         let settings = |cut_after| MockOptions { pm_bytes: 4 << 20, seed, cut_after, ..MockOptions::default() };
@@ -318,7 +319,10 @@ fn threads_that_wait_together_lose_nothing_acknowledged() {
             let told = told.load(Ordering::Relaxed);
             assert!(word == told || word == told + 1, "{mechanism:?}, seed {seed}: {word} where {told} was told");
         }
+        let told = || acknowledged.iter().map(|told| told.load(Ordering::Relaxed));
+        cut += u64::from(told().any(|told| told > 0) && told().any(|told| told < 40));
     }
+    assert!(cut >= 4, "only {cut} of 16 runs were cut in the work");
 }
 
 /// A commit that the ring has no room for goes by records, and the next one by the mechanism again.

@@ -367,7 +367,9 @@ fn a_commit_posts_commands() {
         // A log and a commit word each; what redo applies waits for the next.
         assert_eq!((done.transactions, done.acknowledged), (8, 8), "{mechanism:?}");
         assert!(done.commands >= 15 && done.bytes_by_card >= 7 * 8, "{mechanism:?}: {done:?}");
-        poke(&pool, at, &0u64.to_le_bytes());
+        pool.close().unwrap();
+        let pool = open(&format!("card:{name}/p"), None).unwrap();
+        assert_eq!(word(&pool, pool.root()), 7, "{mechanism:?}");
         pool.close().unwrap();
         cards::unregister(&name);
     }

@@ -111,11 +111,10 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
         })
         .collect();
     if !drawn.is_empty() {
-        let reached = trial.crash(&schedule, &mut drawn).with_context(said)?;
-        drawn.truncate(reached);
+        let crashed = trial.crash(&schedule, &mut drawn).with_context(said)?;
+        tally.crashes += crashed.reached;
+        tally.twice += crashed.twice;
     }
-    tally.crashes += drawn.len() as u64;
-    tally.twice += drawn.iter().filter(|crash| crash.again.is_some()).count() as u64;
     Ok(())
 }
 

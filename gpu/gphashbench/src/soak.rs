@@ -4,6 +4,7 @@
 //! interpreter is for.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -159,8 +160,14 @@ pub fn soak(command: &dyn Fn(u32) -> Command, kills: u32) -> Result<Soaked> {
         for line in lines {
             soaked.batches = line?.trim().parse().unwrap_or(soaked.batches).max(soaked.batches);
         }
-        process.wait().context("cannot wait for the process")?;
+        let ended = process.wait().context("cannot wait for the process")?;
         ensure!(verified, "after kill {kill}, behind {} batches: the process did not verify", soaked.batches);
+        // It ends by itself where an answer is wrong.
+        ensure!(
+            ended.signal().is_some(),
+            "after kill {kill}, behind {} batches: it ended by itself, {ended}",
+            soaked.batches
+        );
         // Kernels go on for some milliseconds.
         std::thread::sleep(Duration::from_millis(100));
     }

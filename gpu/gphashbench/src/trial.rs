@@ -76,6 +76,15 @@ pub struct CrashOf {
     pub again: Option<(u64, Choice)>,
 }
 
+/// Crashes that happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Crashed {
+    /// Those of the history that came before its end.
+    pub reached: u64,
+    /// Those of them whose recovery was crashed, too.
+    pub twice: u64,
+}
+
 /// What tells tables before a history apart: layout, keys that are there, operations.
 type Before = (String, Vec<u64>, usize);
 
@@ -158,19 +167,20 @@ impl<'s> Trial<'s> {
     ///
     /// # Errors
     /// A history that is not durably linearizable, or a table that is not sound, with its crash.
-    pub fn crash(&self, schedule: &Schedule, crashes: &mut [CrashOf]) -> Result<usize> {
+    pub fn crash(&self, schedule: &Schedule, crashes: &mut [CrashOf]) -> Result<Crashed> {
         crashes.sort_by_key(|crash| crash.event);
         let looks = crashes.iter().map(|crash| (crash.event, crash.choice)).collect();
         let images = self.looked_at(&mut schedule.clone(), looks)?;
-        let reached = images.len();
+        let mut crashed = Crashed { reached: images.len() as u64, twice: 0 };
         for (crash, image) in crashes.iter().zip(images) {
-            let image = match crash.again {
+            let (image, again) = match crash.again {
                 Some((event, choice)) => self.crash_recovery(&image, event, choice)?,
-                None => image,
+                None => (image, false),
             };
+            crashed.twice += u64::from(again);
             self.judge(&Left::crashed(image)).with_context(|| format!("{crash:?}"))?;
         }
-        Ok(reached)
+        Ok(crashed)
     }
 
     /// Runs it, crashed at each of its first `events` stores and fences with each of these choices. Gives how many crashes were different and judged.
@@ -290,8 +300,8 @@ impl<'s> Trial<'s> {
         })
     }
 
-    /// Crashes the recovery of an image; gives what is there then.
-    fn crash_recovery(&self, image: &[u8], event: u64, choice: Choice) -> Result<Vec<u8>> {
+    /// Crashes the recovery of an image, if it comes as far; gives what is there then, and whether it did.
+    fn crash_recovery(&self, image: &[u8], event: u64, choice: Choice) -> Result<(Vec<u8>, bool)> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;
         device.plan_crash(Some(CrashPlan {
@@ -300,12 +310,12 @@ impl<'s> Trial<'s> {
         }));
         let outcome = Table::open_with(&region, "table", &self.subject.module).map(drop);
         device.plan_crash(None);
-        match outcome {
-            Ok(()) => {}
-            Err(nearpm_gphash::Error::Device(nearpm_gpu::Error::Crashed(_))) => {}
+        let crashed = match outcome {
+            Ok(()) => false,
+            Err(nearpm_gphash::Error::Device(nearpm_gpu::Error::Crashed(_))) => true,
             Err(error) => return Err(error.into()),
-        }
-        Ok(region.close()?.bytes().to_vec())
+        };
+        Ok((region.close()?.bytes().to_vec(), crashed))
     }
 
     /// The trial and an order of it, for messages.

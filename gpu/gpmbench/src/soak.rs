@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -90,8 +91,9 @@ pub fn soak(command: &dyn Fn() -> Command, path: &Path, kills: u32) -> Result<So
         }
         // Its own process alone, by its handle.
         let _ = process.kill();
-        process.wait().context("cannot wait for the process")?;
+        let ended = process.wait().context("cannot wait for the process")?;
         checked.with_context(|| format!("after kill {kill}"))?;
+        ensure!(ended.signal().is_some(), "after kill {kill}: the process ended by itself, {ended}");
         // Kernels go on for some milliseconds.
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -33,11 +33,11 @@ enum nearpm_mechanism {
 
 // Who makes the copies that a mechanism needs.
 enum nearpm_executor {
-    // The card where the pool is on one, else the processor.
+    // The processor, as this library reaches no card from C.
     NEARPM_AUTO = 0,
     // The processor.
     NEARPM_CPU = 1,
-    // The card; a pool that is not on one is refused.
+    // The card, which is refused, as this library reaches none from C.
     NEARPM_CARD = 2,
 };
 

@@ -99,7 +99,7 @@ impl nearpm_info {
 
 impl From<Statistics> for nearpm_statistics {
     fn from(statistics: Statistics) -> nearpm_statistics {
-        // Cards, epochs and shadow pages are not of direct pools.
+        // What cards did is not told here, and shadow pages are not of direct pools.
         let Statistics {
             transactions,
             aborts,

@@ -205,7 +205,8 @@ impl Turn<'_> {
             committed = committed.and_then(|()| inner.protocol.persist(&mut inner.cx));
         }
         if self.mechanism == Mechanism::Redo && inner.stores_by_this_processor() {
-            // What is applied has been written back by this processor, and the next turn may be on another one, whose fences do not wait for it.
+            // What is applied has been written back by this processor, and the next turn may be on another one. Where handing over is a locked
+            // instruction that is waited for all the same; the medium's contract, which tests hold, promises no more than a processor's own fence.
             committed = committed.and_then(|()| inner.cx.medium.fence());
         }
         committed.map_err(|error| pool.poison(error))?;

@@ -28,7 +28,9 @@ impl ReadBack {
     /// A log of the pool has failed, a store to it was lost, a command of the lane was refused; the card has gone.
     pub fn wait(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
-        self.verified(self.card.read_back(ticket))
+        self.verified(self.card.read_back(ticket))?;
+        // Whoever waited at the same time, or posts now, may have been told of a failure that is this one's, too.
+        if self.card.has_failed(self.page, self.pool, self.thread)? { Err(Error::Poisoned) } else { Ok(()) }
     }
 
     /// Success only where no log of the pool has failed. Of several failures that of a log comes first: it is why others were refused.

@@ -453,7 +453,7 @@ mod signature {
     pub fn advice(found: u64) -> &'static str {
         match known(found) {
             Some((.., true)) => {
-                "open it with PMDK's own library and tools (pmempool), and move what it holds by the program that wrote it, as docs/pmdk.md says"
+                "make a pool of it by nearpm pool import, if libpmemobj wrote it, or open it with PMDK's own library and tools (pmempool)"
             }
             _ => "give the path of a pool",
         }

@@ -13,11 +13,20 @@
 //!
 //! The last three change in transactions. In front of the bytes of every other object that the program sees lies a [`Header`].
 
+mod import;
+mod original;
+
+pub use self::import::{Holds, ImportError, Imported, Refusal, examine, import};
 use crate::direct::DirectPool;
 use crate::error::{Error, Problem};
 use crate::pmdk_format::new_head;
 pub use crate::pmdk_format::{HEAD_BYTES, Head, Header, MAX_LAYOUT, ROOT_WORDS, layout_of};
 use crate::typed::Store;
+
+/// `pool_uuid_lo` of the objects of a pool with an identifier: one for each, never 0.
+pub fn uuid_lo(id: u32) -> u64 {
+    u64::from(id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
 
 /// Gives a new pool the head with a layout's name, so that `pmemobj_open` finds it; gives the head's offset.
 ///

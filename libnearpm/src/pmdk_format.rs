@@ -121,6 +121,14 @@ impl Header {
         Header { type_num: word(0), word: word(8) }
     }
 
+    /// As it lies in the pool.
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.type_num.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.word.to_le_bytes());
+        bytes
+    }
+
     /// From the object's start to this header, in bytes.
     pub fn distance(self) -> u64 {
         (self.word >> Self::DISTANCE_SHIFT & Self::DISTANCE_MASK) * Self::BYTES

@@ -13,6 +13,7 @@ mod copy;
 mod create;
 mod dump;
 mod hex;
+mod import;
 mod info;
 mod recover;
 mod stats;
@@ -47,6 +48,8 @@ pub enum PoolCommand {
     Stats(Target),
     /// Copy a pool to a new one, also of another size
     Copy(copy::CopyArguments),
+    /// Make a new pool of one that PMDK's libpmemobj wrote: its objects, type numbers, root, and the identifiers in them
+    Import(import::ImportArguments),
 }
 
 /// Runs the command.
@@ -59,6 +62,7 @@ pub fn command(command: &PoolCommand) -> Result<ExitCode> {
         PoolCommand::Dump(arguments) => dump::command(arguments),
         PoolCommand::Stats(target) => stats::command(target),
         PoolCommand::Copy(arguments) => copy::command(arguments),
+        PoolCommand::Import(arguments) => import::command(arguments),
     }
 }
 

@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::pmdk::uuid_lo;
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
 use crate::alloc::{Change, construct};
@@ -58,16 +59,11 @@ fn run_id() -> u64 {
     (u64::from_ne_bytes(bytes) & !1).max(2)
 }
 
-/// `pool_uuid_lo` of the objects of a pool: one for each identifier, never 0.
-fn uuid(id: u32) -> u64 {
-    u64::from(id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
 /// The one place where pools come into being for programs.
 fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, Errno> {
     let pool = Box::new(Pool {
         base: direct.base() as usize,
-        uuid: uuid(direct.id()),
+        uuid: uuid_lo(direct.id()),
         run_id: run_id(),
         heap: direct.heap(),
         head,
@@ -384,8 +380,8 @@ mod tests {
     fn each_pool_has_an_identifier_of_its_own() {
         let ids = [1, 2, 3, u32::MAX, 0x8000_0000];
         for (at, &id) in ids.iter().enumerate() {
-            assert_ne!(uuid(id), 0);
-            assert!(ids[..at].iter().all(|&other| uuid(other) != uuid(id)));
+            assert_ne!(uuid_lo(id), 0);
+            assert!(ids[..at].iter().all(|&other| uuid_lo(other) != uuid_lo(id)));
         }
     }
 

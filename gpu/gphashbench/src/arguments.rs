@@ -50,6 +50,9 @@ pub struct RunArguments {
     /// The first seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Print the tally alone, as JSON: for the campaign
+    #[arg(long, hide = true)]
+    pub(crate) tally: bool,
 }
 
 /// Arguments of a campaign.
@@ -67,7 +70,7 @@ pub struct CampaignArguments {
     /// Stop after so many seconds
     #[arg(long)]
     pub(crate) seconds: Option<u64>,
-    /// Threads of the processor that do it
+    /// Processes that do it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) workers: u64,
 }
@@ -98,9 +101,12 @@ pub struct ExhaustArguments {
     /// Stop after so many seconds, behind a choice of operations
     #[arg(long)]
     pub(crate) seconds: Option<u64>,
-    /// Threads of the processor that do it, a choice of operations each
+    /// Processes that do it, a choice of operations each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) workers: u64,
+    /// Go through one choice of operations, and print what that came to as JSON: for the others' process
+    #[arg(long, hide = true)]
+    pub(crate) trial: Option<usize>,
 }
 
 /// Which device runs it.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
@@ -19,29 +20,32 @@ use crate::measure::{self, Bench};
 use crate::model::{self, Model};
 use crate::named::SubjectArguments;
 use crate::soak;
+use crate::workers;
 
 fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
-    println!("on the interpreter: no GPU is used");
     let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
-    let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let bounds = Bounds { preemptions, limit, crashes };
+    let trials = exhaust::trials(threads);
+    if let Some(trial) = arguments.trial {
+        let subject = arguments.subject.subject(arguments.hole).one_bucket();
+        let mut gone = Gone::default();
+        exhaust::all(&subject, threads, bounds, trials.get(trial..=trial).context("no such trial")?, &mut gone)?;
+        println!("{}", serde_json::to_string(&gone)?);
+        return Ok(());
+    }
+    println!("on the interpreter: no GPU is used");
+    let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let name = arguments.subject.name();
     let mut record = match &arguments.record {
         Some(path) => exhaust::Record::load(path, &name, threads, bounds)?,
         None => exhaust::Record::new(&name, threads, bounds),
     };
-    let trials = exhaust::trials(threads);
     while (record.gone.trials as usize) < trials.len() && until.is_none_or(|until| Instant::now() < until) {
-        let left = &trials[record.gone.trials as usize..];
-        let one = |at: usize| -> Result<Gone> {
-            let subject = arguments.subject.subject(arguments.hole).one_bucket();
-            let mut gone = Gone::default();
-            exhaust::all(&subject, threads, bounds, &left[at..=at], &mut gone).map(|()| gone)
-        };
-        let count = left.len().min(arguments.workers as usize);
-        for gone in at_once(count, one) {
-            record.gone = record.gone.plus(&gone?);
-        }
+        let first = record.gone.trials as usize;
+        let ahead = first..trials.len().min(first + arguments.workers as usize);
+        let commands = ahead.map(|trial| one_of(arguments, trial)).collect::<Result<Vec<_>>>()?;
+        let gone: Vec<Gone> = workers::at_once(commands)?;
+        record.gone = gone.iter().fold(record.gone, |sum, gone| sum.plus(gone));
         if let Some(path) = &arguments.record {
             record.save(path)?;
         }
@@ -57,6 +61,19 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
         gone.tally.crashes
     );
     Ok(())
+}
+
+/// A process that goes through one choice of operations.
+fn one_of(arguments: &ExhaustArguments, trial: usize) -> Result<std::process::Command> {
+    let mut command = workers::itself("exhaust", "exhaust")?;
+    command.args(arguments.subject.words());
+    if let Some(hole) = arguments.hole.and_then(|hole| hole.to_possible_value()) {
+        command.arg("--hole").arg(hole.get_name());
+    }
+    let ExhaustArguments { threads, preemptions, limit, crashes, .. } = arguments;
+    command.args([format!("--threads={threads}"), format!("--preemptions={preemptions}"), format!("--limit={limit}")]);
+    command.args(crashes.then_some("--crashes")).arg(format!("--trial={trial}"));
+    Ok(command)
 }
 
 /// Runs a command. Whether what it looked at is sound.
@@ -83,27 +100,22 @@ pub fn command(command: &HashCommand) -> Result<bool> {
 }
 
 fn run(arguments: &RunArguments) -> Result<()> {
-    println!("on the interpreter: no GPU is used");
     let subject = arguments.subject.subject(arguments.hole);
     let mut tally = Tally::default();
     for seed in arguments.seed..arguments.seed.saturating_add(arguments.histories) {
         arguments.subject.history(&subject, seed, arguments.crashes, &mut tally)?;
     }
+    if arguments.tally {
+        println!("{}", serde_json::to_string(&tally)?);
+        return Ok(());
+    }
+    println!("on the interpreter: no GPU is used");
     println!("{}: {tally}; each is durably linearizable", arguments.subject.name());
     Ok(())
 }
 
 /// Histories of a subject that a worker does before it is another subject's turn.
 const TURN: u64 = 200;
-
-/// What `work` makes of each number below `count`, at the same time.
-fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    std::thread::scope(|scope| {
-        let work = &work;
-        let workers: Vec<_> = (0..count).map(|at| scope.spawn(move || work(at))).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
-    })
-}
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
@@ -123,16 +135,16 @@ fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
         // Whoever has come least far for its weight.
         let next = all.iter_mut().min_by_key(|(record, .., weight)| record.tally.histories / *weight);
         let (record, named, path, _) = next.expect("there are subjects");
-        let turn = |worker: usize| -> Result<Tally> {
-            let (subject, mut tally) = (named.subject(None), Tally::default());
-            let first = record.next_seed + worker as u64 * TURN;
-            for seed in first..first + TURN {
-                named.history(&subject, seed, record.crashes, &mut tally).with_context(|| named.name())?;
-            }
-            Ok(tally)
+        let turn = |worker: u64| -> Result<std::process::Command> {
+            let (first, crashes) = (record.next_seed + worker * TURN, record.crashes);
+            let mut command = workers::itself("campaign", "run")?;
+            command.args(named.words()).arg("--tally");
+            command.args([format!("--seed={first}"), format!("--histories={TURN}"), format!("--crashes={crashes}")]);
+            Ok(command)
         };
+        let commands = (0..arguments.workers).map(turn).collect::<Result<Vec<_>>>()?;
         // A record goes on where all before it were tried.
-        let tallies = at_once(arguments.workers as usize, turn).into_iter().collect::<Result<Vec<_>>>()?;
+        let tallies: Vec<Tally> = workers::at_once(commands).with_context(|| named.name())?;
         record.tally = tallies.iter().fold(record.tally, |sum, tally| sum.plus(tally));
         record.next_seed += arguments.workers * TURN;
         record.save(path)?;
@@ -160,12 +172,10 @@ fn soak_of(arguments: &SoakArguments) -> Result<()> {
         "the interpreter keeps PM in the process that is killed: `run` crashes tables there"
     );
     let path = PathBuf::from(format!("/dev/shm/nearpm-hash-soak-{}.region", std::process::id()));
-    let executable = std::env::current_exe().context("a program knows where it is")?;
-    // The words that lead here: a few, in `nearpm`, or one.
-    let words: Vec<String> = std::env::args().skip(1).take_while(|word| word != "soak").collect();
+    let again = workers::itself("soak", "soak")?;
     let command = |answered: u32| {
-        let mut command = std::process::Command::new(&executable);
-        command.args(&words).arg("soak").args(std::env::args().skip_while(|word| word != "soak").skip(1));
+        let mut command = std::process::Command::new(again.get_program());
+        command.args(again.get_args()).args(std::env::args().skip_while(|word| word != "soak").skip(1));
         command.arg("--child").arg(&path).arg("--answered").arg(answered.to_string());
         command
     };

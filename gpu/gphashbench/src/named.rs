@@ -84,6 +84,15 @@ impl SubjectArguments {
         if self.batched { subject.batched() } else { subject }
     }
 
+    /// Its arguments on the command line.
+    pub fn words(&self) -> Vec<String> {
+        let design = self.design.to_possible_value().map(|value| value.get_name().to_owned());
+        let flags = [(self.batched, "--batched"), (self.growing, "--growing")];
+        let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag.to_owned());
+        let turns = (self.turns > 0).then(|| format!("--turns={}", self.turns));
+        design.into_iter().chain(flags).chain(turns).collect()
+    }
+
     /// What records call it.
     pub fn name(&self) -> String {
         let mut name = if self.design == DesignName::Tags { "tags" } else { "levels" }.to_owned();

@@ -180,6 +180,28 @@ mod tests {
 
     use super::*;
 
+    fn soaked(script: &'static str) -> Result<Soaked> {
+        let command = move |_| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        soak(&command, 1)
+    }
+
+    /// A process ends by itself where it finds an answer that is wrong: nothing was shown then.
+    #[test]
+    fn a_process_that_ends_by_itself_is_an_error() {
+        let said = |script| format!("{:#}", soaked(script).unwrap_err());
+        // A child of it says so when it has ended: it is not killed before.
+        assert!(said("(sleep 0.1; echo verified) & exit 1").contains("ended by itself, exit status: 1"));
+        let done = said("(sleep 0.1; echo verified; echo 7) & exit 0");
+        assert!(done.contains("behind 7 batches: it ended by itself, exit status: 0"), "{done}");
+        assert!(said("echo 'key 3 has another value'; exec sleep 60").contains("did not verify"));
+        let killed = soaked("echo verified; echo 3; exec sleep 60").unwrap();
+        assert_eq!(killed, Soaked { kills: 1, batches: 3 });
+    }
+
     /// What a process does, in several lives: each verifies what the one before has left. The interpreter keeps what is closed alone.
     #[test]
     fn lives_verify_what_the_ones_before_have_left() {

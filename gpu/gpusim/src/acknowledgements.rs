@@ -7,9 +7,11 @@ use crate::{Config, Policy};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Acknowledgements {
-    /// Persists not acknowledged, by group of warps, and all.
+    /// Persists not acknowledged, by group of warps or of two generations, and all.
     counters: [u32; 8],
     total: u32,
+    /// The counter of the present generation, 0 or 1.
+    present: usize,
     queue: BinaryHeap<Reverse<(u64, u8)>>,
     /// How many may be under way.
     pub window: u32,
@@ -27,6 +29,7 @@ impl Acknowledgements {
         Self {
             counters: [0; 8],
             total: 0,
+            present: 0,
             queue: BinaryHeap::new(),
             window: config.window,
             latency: Latency { least: u64::MAX, seen: 0 },
@@ -42,14 +45,27 @@ impl Acknowledgements {
         self.counters[warp % config.counters as usize] == 0
     }
 
+    /// Persists under way of the generation before, and of the present one.
+    pub fn generations(&self) -> (u32, u32) {
+        (self.counters[1 - self.present], self.counters[self.present])
+    }
+
+    /// The present generation is the earlier one from now on; of the one before nothing is under way.
+    pub fn next_generation(&mut self) {
+        self.present = 1 - self.present;
+    }
+
     /// The counters that a persist of these warps counts in.
-    fn groups(config: &Config, warps: u32) -> u8 {
+    fn groups(&self, config: &Config, warps: u32) -> u8 {
+        if config.generations {
+            return 1 << self.present;
+        }
         (0..32).filter(|warp| warps >> warp & 1 == 1).fold(0, |groups, warp| groups | 1 << (warp % config.counters))
     }
 
     /// A persist is under way; its acknowledgement comes at `ack`.
     pub fn sent(&mut self, config: &Config, warps: u32, now: u64, ack: u64) {
-        let groups = Self::groups(config, warps);
+        let groups = self.groups(config, warps);
         (0..8).filter(|group| groups >> group & 1 == 1).for_each(|group| self.counters[group] += 1);
         self.total += 1;
         self.queue.push(Reverse((ack, groups)));
@@ -84,7 +100,7 @@ impl Acknowledgements {
     }
 
     /// Takes the acknowledgements that have come; whether there was one.
-    pub fn take(&mut self, config: &Config, now: u64) -> bool {
+    pub fn take(&mut self, now: u64) -> bool {
         let mut any = false;
         while let Some(&Reverse((at, groups))) = self.queue.peek() {
             if at > now {
@@ -93,7 +109,7 @@ impl Acknowledgements {
             self.queue.pop();
             any = true;
             self.total -= 1;
-            for group in (0..config.counters as usize).filter(|group| groups >> group & 1 == 1) {
+            for group in (0..8).filter(|group| groups >> group & 1 == 1) {
                 self.counters[group] -= 1;
             }
         }

@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::acknowledgements::Acknowledgements;
+use crate::coalesce::granules;
 pub(crate) use crate::entry::{Demand, Dirty, Entry, Head, Kind, Leaving};
+use crate::marks::Marks;
+use crate::stalls::HeadState;
 use crate::{Config, Policy, Rule};
 
 /// What the counter of eight bits holds.
@@ -15,9 +18,8 @@ pub(crate) struct Buffer {
     /// Number of the first entry.
     first: u64,
     live: u32,
-    /// Warps whose persists wait until their group's (in `after_all`: all) flushed ones are acknowledged.
-    fsm: u32,
-    after_all: u32,
+    /// Warps whose persists wait until flushed ones are acknowledged.
+    marks: Marks,
     /// Warps that wait for an order to come to the head, and then for acknowledgements.
     pub odm: u32,
     pub edm: u32,
@@ -38,8 +40,7 @@ impl Buffer {
             entries: VecDeque::new(),
             first: 1,
             live: 0,
-            fsm: 0,
-            after_all: 0,
+            marks: Marks::default(),
             odm: 0,
             edm: 0,
             acks: Acknowledgements::new(config),
@@ -157,14 +158,14 @@ impl Buffer {
             _ => {
                 self.odm &= !warps;
                 self.edm |= warps;
-                if config.lazy_durability && self.acks.outstanding() > 0 {
-                    self.fsm |= warps;
+                if config.lazy_durability || config.generations {
+                    self.marks.set(config, &mut self.acks, warps, false);
                 }
                 return;
             }
         };
-        if self.acks.outstanding() > 0 && config.has(rule) {
-            if kind == Kind::Acquire && config.counters > 1 { self.after_all |= warps } else { self.fsm |= warps }
+        if config.has(rule) {
+            self.marks.set(config, &mut self.acks, warps, kind == Kind::Acquire);
         }
     }
 
@@ -173,11 +174,6 @@ impl Buffer {
             self.entries.pop_front();
             self.first += 1;
         }
-    }
-
-    /// Whether a persist of these warps has to wait for acknowledgements.
-    fn held(&self, warps: u32) -> bool {
-        warps & (self.fsm | self.after_all) != 0
     }
 
     /// Whether the policy lets one more persist leave.
@@ -194,7 +190,7 @@ impl Buffer {
 
     /// Whether entries leave beyond the window. While warps wait for acknowledgements room comes without that.
     fn drains(&self, config: &Config, demand: Demand) -> bool {
-        config.drains_when_full && (demand.eviction || demand.room && self.fsm | self.after_all == 0)
+        config.drains_when_full && (demand.eviction || demand.room && !self.marks.hold(u32::MAX))
     }
 
     /// Takes the head, if it may leave now.
@@ -208,17 +204,42 @@ impl Buffer {
         }
         let Some(&Entry { kind, warps, .. }) = self.entries.front() else { return Head::Waits };
         if kind == Kind::Persist {
-            let held = config.has(Rule::Flush) && self.held(warps);
-            if held || !self.may_leave(config, demand) {
+            if !self.may_leave(config, demand) {
                 return Head::Waits;
             }
-            return self.take(self.first).map_or(Head::Waits, Head::Persist);
+            let held = config.has(Rule::Flush) && self.marks.hold(warps);
+            let leaves = if held { self.not_held(config.bypass) } else { Some(self.first) };
+            return leaves.and_then(|number| self.take(number)).map_or(Head::Waits, Head::Persist);
         }
         self.entries.pop_front();
         self.first += 1;
         self.live -= 1;
         self.ordered(config, kind, warps);
         Head::Ordered
+    }
+
+    /// Why the first entry does not leave, where nothing leaves now.
+    pub fn head_state(&self, config: &Config) -> HeadState {
+        match self.entries.front() {
+            None => HeadState::Empty,
+            Some(entry) if config.has(Rule::Flush) && self.marks.hold(entry.warps) => HeadState::Marked,
+            Some(_) => HeadState::Window,
+        }
+    }
+
+    /// The first persist, of so many entries, that may leave though the head may not: no mark and no order before it is
+    /// of a warp of it. That is what is asked of a line that is evicted.
+    fn not_held(&self, entries: u32) -> Option<u64> {
+        let mut ordered = 0;
+        for (entry, number) in self.entries.iter().zip(self.first..).take(entries as usize) {
+            match entry.kind {
+                Kind::Gone => {}
+                Kind::Persist if entry.warps & ordered == 0 && !self.marks.hold(entry.warps) => return Some(number),
+                Kind::Persist => {}
+                _ => ordered |= entry.warps,
+            }
+        }
+        None
     }
 
     /// Takes a persist out, wherever it is.
@@ -238,7 +259,7 @@ impl Buffer {
         let Some(entry) = self.entries.get(before) else { return true };
         let orders = |other: &Entry| other.kind > Kind::Persist && other.warps & entry.warps != 0;
         let ordered = self.entries.range(..before).any(orders);
-        !(ordered && config.has(Rule::Eviction) || self.held(entry.warps) && config.has(Rule::EvictionFlush))
+        !(ordered && config.has(Rule::Eviction) || self.marks.hold(entry.warps) && config.has(Rule::EvictionFlush))
     }
 
     /// Whether an older version of a line than an entry's is still here.
@@ -246,6 +267,26 @@ impl Buffer {
         let before = number.saturating_sub(self.first) as usize;
         let earlier = self.entries.range(..before.min(self.entries.len()));
         earlier.filter_map(|entry| entry.dirty.as_ref()).any(|dirty| dirty.line == line)
+    }
+
+    /// The newest entry of a line but for one, of those that have a byte of these granules.
+    pub fn older_with(&self, line: u64, wanted: u128, granule: u32, but: Option<u64>) -> Option<u64> {
+        let has = |&number: &u64| Some(number) != but && granules(self.bytes(number), granule) & wanted != 0;
+        self.of_line(line).into_iter().rev().find(has)
+    }
+
+    /// All entries of a line, the oldest first.
+    pub fn of_line(&self, line: u64) -> Vec<u64> {
+        let numbered = self.entries.iter().zip(self.first..);
+        let of = |entry: &Entry| entry.dirty.as_ref().is_some_and(|dirty| dirty.line == line);
+        numbered.filter(|(entry, _)| of(entry)).map(|(_, number)| number).collect()
+    }
+
+    /// What an entry has of these bytes is not to be sent any more.
+    pub fn forget(&mut self, number: u64, bytes: u128) {
+        if let Some(dirty) = self.entry_mut(number).and_then(|entry| entry.dirty.as_mut()) {
+            dirty.bytes &= !bytes;
+        }
     }
 
     /// An entry's stores are an older version now, in a place of L1 of their own.
@@ -263,21 +304,20 @@ impl Buffer {
 
     /// Takes the acknowledgements that have come, and frees those who waited for them; whether there was one.
     pub fn acknowledge(&mut self, config: &Config, now: u64) -> bool {
-        let any = self.acks.take(config, now);
+        let any = self.acks.take(now);
         if any {
-            self.fsm &= !self.acks.quiet_warps(config);
-            if self.acks.outstanding() == 0 {
-                self.after_all = 0;
-            }
+            self.marks.acknowledged(config, &mut self.acks);
         }
         any
     }
 
-    /// Whether all that a warp's durability needs is acknowledged.
+    /// Whether all that a warp waits for, whose order has left, is acknowledged.
+    pub fn waited(&self, config: &Config, warp: usize) -> bool {
+        self.marks.waited(config, &self.acks, warp)
+    }
+
+    /// Whether nothing is left that a warp's durability needs.
     pub fn quiet(&self, config: &Config, warp: usize) -> bool {
-        match self.after_all >> warp & 1 {
-            1 => self.acks.outstanding() == 0,
-            _ => self.acks.group_is_quiet(config, warp),
-        }
+        self.is_empty() && self.marks.quiet(config, &self.acks, warp)
     }
 }

@@ -26,6 +26,11 @@ impl Channel {
         passed.saturating_sub(behind).max(at)
     }
 
+    /// When what comes at cycle `at` begins to pass.
+    pub fn begins(&self, at: u64) -> u64 {
+        (self.free_at / PARTS as u64).max(at)
+    }
+
     /// When `bytes` that come at cycle `at` have passed.
     pub fn pass(&mut self, at: u64, bytes: u64) -> u64 {
         let start = self.free_at.max(at * PARTS as u64);

@@ -25,6 +25,16 @@ pub(crate) fn sectors(bytes: u128) -> u8 {
     (0..LINE / SECTOR).fold(0, |mask, i| mask | u8::from((bytes >> (i * SECTOR)) as u32 != 0) << i)
 }
 
+/// The bytes of the granules that these bytes lie in; of granules of no bytes the line is one.
+pub(crate) fn granules(bytes: u128, granule: u32) -> u128 {
+    if granule == 0 {
+        return if bytes == 0 { 0 } else { u128::MAX };
+    }
+    let one = (1u128 << granule) - 1;
+    let masks = (0..LINE as u32 / granule).map(|i| one << (i * granule));
+    masks.filter(|mask| mask & bytes != 0).fold(0, |all, mask| all | mask)
+}
+
 /// The sectors of which all bytes are there.
 pub(crate) fn whole_sectors(bytes: u128) -> u8 {
     (0..LINE / SECTOR).fold(0, |mask, i| mask | u8::from((bytes >> (i * SECTOR)) as u32 == u32::MAX) << i)

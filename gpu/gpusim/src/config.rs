@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::named;
+use crate::{LINE, named};
 
 /// Which persistency model the hardware has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,8 +158,24 @@ settings! {
     scopes_off: bool,
     /// Flush counters of an SM, each of a group of warps: 1 in the paper, at most 8.
     counters: u32,
+    /// Marks of the FSM wait for the flushes that were under way when they were set, and not for later ones: two counters
+    /// by turns, and a bit of each flush's acknowledgement that says which. Only with one counter otherwise.
+    generations: bool,
+    /// Entries behind a marked head that are looked at for one that no order holds, which leaves before its turn, as an
+    /// evicted line does.
+    bypass: u32,
     /// A store to a buffered line whose warp has ordered since opens a second version instead of waiting.
     versions: bool,
+    /// Bytes of the parts of a line that an entry tells apart, 0 for none: a store to a buffered line whose warp has
+    /// ordered since gets an entry of its own, without waiting, where no entry of the line has any of its parts.
+    granule: u32,
+    /// Entries that a line may have then.
+    line_entries: u32,
+    /// A write to a sector that is in a controller's queue takes its place there.
+    queue_merges: bool,
+    /// A store that has to wait keeps other warps from L1, and one that waits for a line does so until nothing is under
+    /// way: as the artifact's simulator, and not the paper's text.
+    artifact_waits: bool,
     /// A dFence lets its warp go on until what it does next can be noticed outside.
     lazy_durability: bool,
     /// Whether what the buffer still holds when all threads have ended counts in the cycles of a launch. It is flushed
@@ -217,7 +233,13 @@ impl Config {
         // One warp's store may touch 32 lines, each of which needs an entry, and its order one more.
         range("buffer_entries", self.buffer_entries.into(), 32, self.l1_lines.into())?;
         range("window", self.window.into(), 1, 255)?;
-        range("counters", self.counters.into(), 1, 8)?;
+        range("counters", self.counters.into(), 1, if self.generations { 1 } else { 8 })?;
+        range("bypass", self.bypass.into(), 0, self.buffer_entries.into())?;
+        range("line_entries", self.line_entries.into(), 1, 32)?;
+        if ![0, 4, 8, 16, 32].contains(&self.granule) || (self.granule > 0 && self.versions) {
+            let reason = "0, 4, 8, 16 or 32, and 0 with versions".to_string();
+            return Err(ConfigError { setting: "granule", reason });
+        }
         for (setting, value) in [
             ("flit_bytes", self.flit_bytes),
             ("gddr_bytes", self.gddr_bytes),
@@ -235,12 +257,16 @@ impl Config {
     pub fn storage_bits(&self) -> u64 {
         let (entries, lines, warps) = (u64::from(self.buffer_entries), u64::from(self.l1_lines), u64::from(self.warps));
         let bits = |most: u64| u64::from(u64::BITS - most.saturating_sub(1).leading_zeros());
-        let entry = 3 + warps + bits(lines);
+        let parts = LINE.checked_div(u64::from(self.granule)).unwrap_or(0);
+        let entry = 3 + warps + bits(lines) + parts;
         // A bit that says persistent, the entry's index; with versions one bit that says that this is the older one.
         let line = 1 + bits(entries) + u64::from(self.versions);
         // With several counters an acquire's bits are apart, as they wait for all of them.
-        let masks = (3 + u64::from(self.counters > 1) + u64::from(self.lazy_durability)) * warps;
+        let apart = u64::from(self.counters > 1) + u64::from(self.generations) + u64::from(self.lazy_durability);
+        let masks = (3 + apart) * warps;
         let adaptive = if self.policy == Policy::Adaptive { 4 + 2 * 16 } else { 0 };
-        entries * entry + lines * line + masks + 8 * u64::from(self.counters) + adaptive
+        // Of two generations one has a counter more, and a bit that says which is the current one.
+        let counters = 8 * u64::from(self.counters) + 9 * u64::from(self.generations);
+        entries * entry + lines * line + masks + counters + adaptive
     }
 }

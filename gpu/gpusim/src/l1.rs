@@ -34,6 +34,8 @@ pub(crate) struct Line {
     pub ready_at: u64,
     /// The persist buffer's entry that has its stores.
     pub entry: Option<u64>,
+    /// Bytes that older entries of the line have, each granule one of them (`granule`).
+    pub older: u128,
     /// Of L1's when it was filled: what is older was invalidated.
     generation: u32,
     before: u32,
@@ -60,6 +62,7 @@ impl L1 {
             persistent: false,
             ready_at: 0,
             entry: None,
+            older: 0,
             generation: 0,
             before: NONE,
             after: NONE,
@@ -141,7 +144,17 @@ impl L1 {
         let Some(place) = self.evict() else { return };
         let generation = self.generations[usize::from(!persistent)];
         let line = &mut self.lines[place as usize];
-        *line = Line { tag, valid: 0, persistent, ready_at: 0, entry: None, generation, before: NONE, after: NONE };
+        *line = Line {
+            tag,
+            valid: 0,
+            persistent,
+            ready_at: 0,
+            entry: None,
+            older: 0,
+            generation,
+            before: NONE,
+            after: NONE,
+        };
         self.places.insert(tag, place);
         self.link(place);
     }
@@ -156,12 +169,22 @@ impl L1 {
         self.free.push(place);
     }
 
-    /// The stores of a line are no longer in the buffer's entry of that number.
-    pub fn written(&mut self, tag: u64, entry: u64) {
-        if let Some(&place) = self.places.get(&tag)
-            && self.lines[place as usize].entry == Some(entry)
-        {
+    /// The stores of a line, to these bytes, are no longer in the buffer's entry of that number.
+    pub fn written(&mut self, tag: u64, entry: u64, bytes: u128) {
+        let Some(&place) = self.places.get(&tag) else { return };
+        let line = &mut self.lines[place as usize];
+        if line.entry == Some(entry) {
+            line.entry = None;
+        } else {
+            line.older &= !bytes;
+        }
+    }
+
+    /// The entry of a line, which has these bytes, is an older one from now on.
+    pub fn split(&mut self, tag: u64, bytes: u128) {
+        if let Some(&place) = self.places.get(&tag) {
             self.lines[place as usize].entry = None;
+            self.lines[place as usize].older |= bytes;
         }
     }
 

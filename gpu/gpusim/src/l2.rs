@@ -134,7 +134,7 @@ impl L2 {
         let slice = self.slice_of(line);
         let served = self.slices[slice].port.pass(sent, bytes);
         self.way(served, slice, line).valid |= sectors;
-        let durable = self.pm.write(served, slice / 2, bytes);
+        let durable = self.pm.write(served, slice / 2, line, sectors);
         (durable, durable + self.half_latency)
     }
 

@@ -15,12 +15,14 @@ mod entry;
 mod journal;
 mod l1;
 mod l2;
+mod marks;
 mod named;
 mod order;
 mod pcie;
 mod run_file;
 mod simulator;
 mod sm;
+mod stalls;
 mod statistics;
 
 pub mod namespace;
@@ -32,6 +34,7 @@ pub use named::names;
 pub use order::Violation;
 pub use run_file::{RunFile, RunFileError};
 pub use simulator::{SimulationError, Simulator};
+pub use stalls::Stalls;
 pub use statistics::Statistics;
 
 /// Which timing this is: raised with each change of the simulator, of a named configuration or of a kernel that changes

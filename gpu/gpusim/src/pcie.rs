@@ -1,7 +1,8 @@
 //! The way to persistent memory: on the board through its channels, or over PCIe, one link for all.
 
 use crate::channel::Channel;
-use crate::{Config, Place};
+use crate::l1::LineMap;
+use crate::{Config, LINE, Place, SECTOR};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PmPath {
@@ -12,7 +13,11 @@ pub(crate) struct PmPath {
     /// One a memory channel, or one link.
     reads: Vec<Channel>,
     writes: Vec<Channel>,
+    /// By line, for each sector: until when its last write is in the queue, and from when on (`queue_merges`).
+    queued: Option<LineMap<[(u64, u64); SECTORS]>>,
 }
+
+const SECTORS: usize = (LINE / SECTOR) as usize;
 
 impl PmPath {
     pub fn new(config: &Config) -> Self {
@@ -27,6 +32,7 @@ impl PmPath {
             queue: config.pm_queue_bytes / count as u64,
             reads: channels(config.pm_read_bytes),
             writes: channels(config.pm_write_bytes),
+            queued: config.queue_merges.then(LineMap::default),
         }
     }
 
@@ -38,9 +44,30 @@ impl PmPath {
 
     /// When what is written has come to the persistence domain: to the write queue of a memory controller, which the
     /// power supply saves (ADR), where there is one on this side of the narrowest place.
-    pub fn write(&mut self, at: u64, channel: usize, bytes: u64) -> u64 {
+    pub fn write(&mut self, at: u64, channel: usize, line: u64, sectors: u8) -> u64 {
         let count = self.writes.len();
-        self.writes[channel % count].accept(at, bytes, self.queue) + self.write_latency
+        let channel = &mut self.writes[channel % count];
+        let bytes = |sectors: u8| u64::from(sectors.count_ones()) * SECTOR;
+        let Some(queued) = &mut self.queued else {
+            return channel.accept(at, bytes(sectors), self.queue) + self.write_latency;
+        };
+        let queued = queued.entry(line).or_default();
+        let is = |sector: &usize| sectors >> sector & 1 == 1;
+        // Those that are in the queue are taken there; they are durable when the earlier write of the sector is.
+        let (mut new, mut durable) = (0, at);
+        for sector in (0..SECTORS).filter(is) {
+            match queued[sector] {
+                (until, from) if until > at => durable = durable.max(from),
+                _ => new |= 1 << sector,
+            }
+        }
+        if new != 0 {
+            let until = channel.begins(at);
+            let from = channel.accept(at, bytes(new), self.queue);
+            (0..SECTORS).filter(|sector| new >> sector & 1 == 1).for_each(|sector| queued[sector] = (until, from));
+            durable = durable.max(from);
+        }
+        durable + self.write_latency
     }
 
     /// Bytes read and written.

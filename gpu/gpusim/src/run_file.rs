@@ -69,6 +69,16 @@ impl RunFile {
     }
 }
 
+impl Changes {
+    /// Settings as lines of TOML, `window = 4`.
+    ///
+    /// # Errors
+    /// What is no setting, in words.
+    pub fn parse(lines: &[String]) -> Result<Self, String> {
+        toml::from_str(&lines.join("\n")).map_err(|error| error.message().to_string())
+    }
+}
+
 /// Where a setting is written.
 fn place_of(text: &str, setting: &str) -> usize {
     let starts =

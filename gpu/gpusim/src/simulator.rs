@@ -8,6 +8,7 @@ use crate::journal::Journal;
 use crate::l2::L2;
 use crate::order::{Order, Violation};
 use crate::sm::{NEVER, Shared, Sm};
+use crate::stalls::Stalls;
 use crate::{Config, LINE, Statistics};
 
 /// A launch that was refused, or that did what it must not.
@@ -42,6 +43,7 @@ pub struct Simulator {
     gpu: Gpu,
     now: u64,
     record: Option<(Journal, Order)>,
+    stalls: Option<Stalls>,
 }
 
 impl Simulator {
@@ -53,7 +55,7 @@ impl Simulator {
         config.check()?;
         let resident = config.sms * config.warps;
         let gpu = Gpu::new(nearpm_ptx::Config { device_memory: 4 << 30, resident_blocks: resident });
-        Ok(Self { config, gpu, now: 0, record: None })
+        Ok(Self { config, gpu, now: 0, record: None, stalls: None })
     }
 
     /// What is simulated.
@@ -64,6 +66,16 @@ impl Simulator {
     /// Records from now on what becomes durable, and in which order it has to.
     pub fn record(&mut self) {
         self.record = Some((Journal::default(), Order::default()));
+    }
+
+    /// Counts from now on what warps and persist buffers wait for.
+    pub fn count_stalls(&mut self) {
+        self.stalls = Some(Stalls::default());
+    }
+
+    /// What was waited for since [`Simulator::count_stalls`].
+    pub fn stalls(&self) -> Option<Stalls> {
+        self.stalls
     }
 
     /// Allocates volatile memory, zeroed.
@@ -124,6 +136,7 @@ impl Simulator {
             instructions,
             l2: &mut l2,
             statistics: &mut statistics,
+            stalls: self.stalls.as_mut(),
             journal,
             order,
         };

@@ -50,6 +50,13 @@ fn hardware() -> Vec<(&'static str, Config)> {
         list.push((name, Config { pm_write_bytes: 0.5, pm_queue_bytes: 0, ..small.clone() }));
         list.push((name, small));
     }
+    // What was tried to make the buffer faster.
+    let near = list.iter().rfind(|(name, _)| *name == "artifact-sbrp-near").expect("a configuration").1.clone();
+    let slow = Config { pm_write_bytes: 0.5, pm_queue_bytes: 0, ..near.clone() };
+    for base in [near, slow] {
+        list.push(("generations", Config { generations: true, bypass: 32, ..base.clone() }));
+        list.push(("granules", Config { granule: 4, queue_merges: true, ..base }));
+    }
     list
 }
 

@@ -55,6 +55,43 @@ fn stores_coalesce_up_to_a_fence() {
     assert!(plain.cycles < durable.cycles);
 }
 
+/// Where entries tell the words of a line apart, only a store to the same word waits for the one before an order.
+#[test]
+fn a_store_beside_an_ordered_one_does_not_wait() {
+    let run = |granule: u32, offset: u32| {
+        let body = format!("st.global.u32 [%rd1], 1;\nfence.acq_rel.gpu;\nst.global.u32 [%rd1+{offset}], 2;");
+        let mut simulator = Simulator::new(Config { policy: Policy::Lazy, granule, ..config() }).unwrap();
+        simulator.record();
+        let pm = simulator.map_persistent(vec![0; 128]);
+        let launch = Launch::linear(1, 32, Arguments::new().pointer(pm.address));
+        let statistics = simulator.launch(module(&body).entry("kernel").unwrap(), &launch).unwrap();
+        let mut image = vec![0; 128];
+        simulator.journal().unwrap().events().iter().for_each(|event| event.apply(pm.address, &mut image));
+        assert_eq!(image, simulator.persistent(&pm));
+        simulator.check_order().unwrap();
+        (statistics.persists, statistics.waits_for_line)
+    };
+    assert_eq!((run(0, 4), run(4, 4), run(4, 0)), ((2, 1), (2, 0), (2, 1)));
+    assert_eq!((run(8, 4), run(8, 8)), ((2, 1), (2, 0)));
+}
+
+/// A write to a sector that is in a controller's queue takes no bandwidth of its own; what the medium has begun to take
+/// is no longer there.
+#[test]
+fn writes_merge_in_a_queue() {
+    let store = "fence.acq_rel.sys;\nst.global.u32 [%rd3], 2;\n";
+    let module = module(&format!("st.global.u32 [%rd3+128], 1;\n{}", store.repeat(3)));
+    let written = |queue_merges| {
+        // The medium takes its time, the queue has room, and one channel has both lines.
+        let slow = Config { pm_write_bytes: 0.05, l2_slices: 2, ..config() };
+        let mut simulator = Simulator::new(Config { queue_merges, ..slow }).unwrap();
+        let pm = simulator.map_persistent(vec![0; 256]);
+        let launch = Launch::linear(1, 32, Arguments::new().pointer(pm.address));
+        simulator.launch(module.entry("kernel").unwrap(), &launch).unwrap().pm_written_bytes
+    };
+    assert_eq!((written(false), written(true)), (512, 256));
+}
+
 /// A dFence waits until a controller has queued what was stored (ADR), not for the latency of the medium.
 #[test]
 fn a_persist_waits_for_the_queue_alone() {
@@ -116,4 +153,8 @@ fn the_buffer_takes_no_more_than_two_kilobytes() {
         assert!(config.storage_bits() <= 2048 * 8, "{name}: {} bits", config.storage_bits());
     }
     assert_eq!(config().storage_bits(), 256 * 44 + 512 * 9 + 96 + 8);
+    let words = Config { granule: 8, buffer_entries: 184, ..config() };
+    assert_eq!(words.storage_bits(), 184 * (44 + 16) + 512 * 9 + 96 + 8);
+    let generations = Config { generations: true, ..config() };
+    assert_eq!(generations.storage_bits(), config().storage_bits() + 32 + 8 + 1);
 }

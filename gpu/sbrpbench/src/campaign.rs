@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use nearpm_gpusim::Config;
+use anyhow::{Context, Result, ensure};
+use nearpm_gpusim::{Config, TIMING};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use crate::record;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
+    /// Of which timing the runs are ([`TIMING`]).
+    #[serde(default)]
+    pub timing: u32,
     /// The hardware's names.
     pub configurations: Vec<String>,
     /// Crashes so far.
@@ -39,7 +42,7 @@ const STRIDE: u64 = 200;
 /// Goes on with a campaign up to so many crashes. Crash `i` is the same in each campaign.
 ///
 /// # Errors
-/// A record that cannot be read or written, or a run that the model does not allow.
+/// A record that cannot be read or written, one of another timing, or a run that the model does not allow.
 pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<Record> {
     let mut record = read(path)?;
     let mut runs: BTreeMap<(usize, usize), Recorded> = BTreeMap::new();
@@ -80,11 +83,13 @@ pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<R
 }
 
 fn read(path: &Path) -> Result<Record> {
-    match record::read(path)? {
-        Some(text) => serde_json::from_str(&text).with_context(|| format!("{} is no record", path.display())),
-        None => {
-            let configurations = CONFIGURATIONS.map(str::to_string).to_vec();
-            Ok(Record { configurations, ..Record::default() })
-        }
-    }
+    let Some(text) = record::read(path)? else {
+        let configurations = CONFIGURATIONS.map(str::to_string).to_vec();
+        return Ok(Record { timing: TIMING, configurations, ..Record::default() });
+    };
+    let at = path.display();
+    let record: Record = serde_json::from_str(&text).with_context(|| format!("{at} is no record"))?;
+    ensure!(record.timing == TIMING, "{at}: timing {}, but this is {TIMING}: begin a new record", record.timing);
+    ensure!(record.configurations == CONFIGURATIONS, "{at} is of other configurations: begin a new record");
+    Ok(record)
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
-use nearpm_gpusim::{Config, Rule, RunFile};
+use nearpm_gpusim::{Changes, Config, Rule, RunFile};
 
 use crate::campaign;
 use crate::device::Simulated;
@@ -14,6 +14,7 @@ use crate::figures::{Runs, figure};
 use crate::kernels::{KERNELS, Lowering, changes};
 use crate::mutants::{Seen, harmless, look, look_at_change, no_crash_shows};
 use crate::programs::{NAMES, Size, program};
+use crate::stalls::breakdown;
 
 /// What to simulate.
 #[derive(Clone, Debug, Subcommand)]
@@ -40,6 +41,18 @@ pub enum GpusimCommand {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Print what the programs' warps and persist buffers wait for, and the cycles that their persists take at least.
+    Stalls {
+        /// The configuration.
+        #[arg(long, default_value = "artifact-sbrp-near")]
+        base: String,
+        /// The programs' size.
+        #[arg(long, value_enum, default_value = "paper")]
+        size: Size,
+        /// Settings that differ, as in a run file.
+        #[arg(long, value_name = "NAME=VALUE")]
+        set: Vec<String>,
     },
     /// Crash the programs at random cycles, recover, and look at what is found; goes on where the record ends.
     Crash {
@@ -85,6 +98,13 @@ pub fn command(command: &GpusimCommand) -> Result<bool> {
             } else {
                 print!("{table}")
             }
+            Ok(true)
+        }
+        GpusimCommand::Stalls { base, size, set } => {
+            let base = Config::named(base).with_context(|| format!("no configuration {base}"))?;
+            let config = base.with(&Changes::parse(set).map_err(|reason| anyhow!("--set: {reason}"))?);
+            config.check()?;
+            print!("{}", breakdown(&config, *size)?);
             Ok(true)
         }
         GpusimCommand::Crash { crashes, record } => {

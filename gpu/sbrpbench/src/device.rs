@@ -69,6 +69,8 @@ pub struct Simulated {
     pm: PmRange,
     /// Of all launches.
     pub statistics: Statistics,
+    /// How many there were.
+    pub launches: u64,
 }
 
 impl Simulated {
@@ -79,7 +81,7 @@ impl Simulated {
     pub fn new(config: &Config, lowering: Lowering, image: Vec<u32>) -> Result<Self> {
         let mut simulator = Simulator::new(config.clone())?;
         let pm = simulator.map_persistent(as_bytes(&image));
-        Ok(Self { simulator, lowering, changed: None, pm, statistics: Statistics::default() })
+        Ok(Self { simulator, lowering, changed: None, pm, statistics: Statistics::default(), launches: 0 })
     }
 
     /// The same GPU, with other kernels.
@@ -117,6 +119,7 @@ impl Device for Simulated {
             None => kernel(self.lowering, shape.kernel)?,
         };
         let launch = Launch::linear(shape.blocks, shape.threads, arguments);
+        self.launches += 1;
         self.statistics += self.simulator.launch(entry, &launch)?;
         Ok(())
     }

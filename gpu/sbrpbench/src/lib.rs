@@ -12,3 +12,4 @@ pub mod kernels;
 pub mod mutants;
 pub mod programs;
 mod record;
+pub mod stalls;

@@ -33,6 +33,25 @@ fn a_figure_takes_its_runs_from_the_record() {
     assert!(print().unwrap_err().to_string().contains("line 12 is no run"));
 }
 
+/// A record of crashes is gone on with, but not one of another timing, or of a time when it had none.
+#[test]
+fn crashes_of_another_timing_are_no_record() {
+    let path = place("crashes").join("crashes.json");
+    let run = |crashes| nearpm_sbrpbench::campaign::run(&path, crashes, |_| {});
+    assert_eq!(run(3).unwrap().crashes, 3);
+    assert_eq!(run(5).unwrap().crashes, 5);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let timing = format!("\"timing\": {}", nearpm_gpusim::TIMING);
+    assert!(text.contains(&timing), "{text}");
+    for (other, said) in [("\"timing\": 1000", "timing 1000"), ("\"crashes\": 5", "is no record")] {
+        std::fs::write(&path, text.replace(&timing, other)).unwrap();
+        let refused = format!("{:#}", run(9).unwrap_err());
+        assert!(refused.contains(said), "{refused}");
+    }
+    std::fs::write(&path, text.replace(&format!("{timing},"), "")).unwrap();
+    assert!(run(9).unwrap_err().to_string().contains("timing 0"));
+}
+
 #[test]
 fn an_exported_program_has_all_that_its_launches_name() {
     let folder = place("export");

@@ -21,6 +21,25 @@ fn programs_run_on_every_configuration_as_the_model_allows() {
     }
 }
 
+/// So is it with what was tried to make the buffer faster, and with the artifact's way to wait.
+#[test]
+fn what_was_tried_does_as_the_model_allows() {
+    let near = narrow(Config::named("artifact-sbrp-near").unwrap());
+    let tried = [
+        Config { generations: true, bypass: 32, ..near.clone() },
+        Config { granule: 8, queue_merges: true, ..near.clone() },
+        Config { granule: 4, generations: true, bypass: 16, ..near.clone() },
+        Config { artifact_waits: true, ..near },
+    ];
+    for (number, config) in tried.iter().enumerate() {
+        for program in all(Size::Tiny).unwrap() {
+            let recorded = Recorded::of(config, program.as_ref());
+            let recorded = recorded.unwrap_or_else(|error| panic!("{}, {number}: {error:#}", program.name()));
+            program.check_done(&recorded.image(recorded.events())).unwrap();
+        }
+    }
+}
+
 /// The hardware on which mutants are looked for is sound itself.
 #[test]
 fn small_hardware_does_as_the_model_allows() {

@@ -6,6 +6,7 @@ mod growth;
 mod large;
 mod latency;
 mod micro;
+mod processor;
 mod records;
 mod streams;
 mod wide;
@@ -22,8 +23,21 @@ use nearpm_gpu::{Device, Medium, PmRegion};
 pub use records::Records;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 12] =
-    ["micro", "latency", "ycsb", "large", "cache", "growth", "wide", "load", "dlrm", "pagerank", "curves", "unsound"];
+pub const NAMES: [&str; 13] = [
+    "micro",
+    "latency",
+    "ycsb",
+    "large",
+    "cache",
+    "growth",
+    "wide",
+    "load",
+    "dlrm",
+    "pagerank",
+    "curves",
+    "unsound",
+    "processor",
+];
 
 /// Bytes of a value, as in the paper.
 const VALUE: u32 = 128;
@@ -117,6 +131,7 @@ pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
             "dlrm" => streams::dlrm(bench, report),
             "curves" => curves::measure(bench, report),
             "pagerank" => streams::pagerank(bench, report),
+            "processor" => processor::measure(bench, report),
             _ => micro::measure(bench, &UNSOUND, report),
         };
         if let Err(error) = outcome {

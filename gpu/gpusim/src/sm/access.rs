@@ -3,9 +3,10 @@
 use nearpm_ptx::{Access, Fault, Next, Scope, Unit, WarpAccess, Where};
 
 use super::{Issue, Shared, Sm};
-use crate::buffer::{Dirty, Kind, Leaving};
+use crate::buffer::{Kind, Leaving};
 use crate::coalesce::{Part, bank_turns, parts, whole_sectors};
-use crate::{Model, Rule};
+use crate::stalls::Why;
+use crate::Model;
 
 /// What an access means for the order of persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,9 @@ impl Sm {
         }
         if self.port_free > now {
             self.warps[slot].ready_at = self.port_free;
+            return Ok(Issue::Stalled);
+        }
+        if self.waits_behind_a_store(slot) {
             return Ok(Issue::Stalled);
         }
         let mut list = std::mem::take(&mut self.parts);
@@ -110,13 +114,16 @@ impl Sm {
             self.order_acquire(slot, access, scope, shared);
         }
         self.execute(slot, now, done, shared)?;
+        if meaning != Meaning::Plain {
+            self.warps[slot].why = Why::Acquire;
+        }
         Ok(Issue::Done)
     }
 
     /// When a part of a line is there, through L1; None where the warp has to wait for an eviction.
     fn load_part(&mut self, slot: usize, part: &Part, now: u64, shared: &mut Shared<'_>) -> Option<u64> {
         let hit_at = now + shared.config.l1_latency;
-        let buffered = self.l1.peek(part.line).and_then(|line| line.entry).map_or(0, |entry| self.buffer.bytes(entry));
+        let buffered = self.buffered(part.line);
         let wanted = part.sectors();
         if self.l1.find(part.line).is_none() {
             if !self.make_room(slot, now, shared) {
@@ -164,8 +171,12 @@ impl Sm {
         let through = matches!(meaning, Meaning::Release(scope) if epoch || scope == Scope::Device);
         let released = meaning == Meaning::Release(Scope::Block) && !epoch;
         if !through && !self.prepare(slot, list, released, now, shared) {
+            if config.artifact_waits {
+                self.blocking = Some(slot);
+            }
             return Ok(Issue::Stalled);
         }
+        self.no_longer_blocks(slot, now);
         if released {
             self.buffer.order(config, slot, Kind::Release);
         }
@@ -193,67 +204,6 @@ impl Sm {
         }
         self.order_released(who, access, mark, shared);
         Ok(Issue::Done)
-    }
-
-    /// Whether the persists of an instruction can all be taken now: no line waits for an order, and there is room.
-    fn prepare(&mut self, slot: usize, list: &[Part], ordered: bool, now: u64, shared: &mut Shared<'_>) -> bool {
-        let config = shared.config;
-        let sbrp = config.model == Model::Sbrp;
-        let mut entries = u32::from(ordered);
-        for part in list.iter().filter(|part| part.persistent) {
-            let entry = self.l1.peek(part.line).and_then(|line| line.entry);
-            let Some(entry) = entry else {
-                entries += 1;
-                continue;
-            };
-            let since = ordered || self.buffer.ordered_since(entry, slot);
-            if !sbrp || !since || !config.has(Rule::Coalesce) {
-                continue;
-            }
-            if !(config.versions && self.open_version(entry, part.line)) {
-                self.wait_for_entry(slot, entry, shared);
-                return false;
-            }
-            entries += 1;
-        }
-        if sbrp && self.buffer.room(config) < entries {
-            self.wait_for_room(slot, entries, shared);
-            return false;
-        }
-        for part in list.iter().filter(|part| part.persistent) {
-            if self.l1.find(part.line).is_none() {
-                if !self.make_room(slot, now, shared) {
-                    return false;
-                }
-                self.l1.insert(part.line, true);
-            }
-        }
-        true
-    }
-
-    /// Keeps what the buffer has of a line as an older version, in a place of L1 of its own, so that the line can be
-    /// stored to again. One older version a line; false where there is one, or no place.
-    fn open_version(&mut self, entry: u64, line: u64) -> bool {
-        if self.buffer.has_older(line, entry) || self.l1.victim().is_some_and(|victim| victim.entry.is_some()) {
-            return false;
-        }
-        let Some(place) = self.l1.pin() else { return false };
-        self.buffer.pin(entry, place);
-        self.l1.written(line, entry);
-        true
-    }
-
-    /// Takes what was stored to a line into the buffer.
-    fn persist(&mut self, slot: usize, dirty: Dirty, shared: &mut Shared<'_>) {
-        let Some(line) = self.l1.find(dirty.line) else { return };
-        line.valid |= whole_sectors(dirty.bytes);
-        match line.entry.and_then(|entry| self.buffer.dirty_mut(entry, slot)) {
-            Some(there) => {
-                shared.statistics.coalesced += 1;
-                there.merge(dirty);
-            }
-            None => line.entry = Some(self.buffer.persist(slot, dirty)),
-        }
     }
 
     fn atomic(

@@ -4,6 +4,7 @@ use nearpm_ptx::{Access, Fault, Scope, Unit};
 
 use super::{Issue, NEVER, Ordering, Shared, Sm};
 use crate::buffer::Kind;
+use crate::stalls::Why;
 use crate::{Model, Rule};
 
 /// Cycles until a result can be used.
@@ -49,14 +50,15 @@ impl Sm {
     pub(super) fn wait_if_undurable(&mut self, slot: usize) -> bool {
         let waits = self.undurable >> slot & 1 == 1;
         if waits {
-            self.retry_later(slot);
+            self.retry_later(slot, Why::Durability);
         }
         waits
     }
 
     /// The warp looks again when something has left or was acknowledged.
-    pub(super) fn retry_later(&mut self, slot: usize) {
+    pub(super) fn retry_later(&mut self, slot: usize, why: Why) {
         self.warps[slot].ready_at = NEVER;
+        self.warps[slot].why = why;
         self.retry |= 1 << slot;
     }
 
@@ -64,7 +66,7 @@ impl Sm {
     pub(super) fn wait_for_room(&mut self, slot: usize, entries: u32, shared: &mut Shared<'_>) {
         shared.statistics.waits_for_room += 1;
         self.warps[slot].needs = entries;
-        self.retry_later(slot);
+        self.retry_later(slot, Why::Room);
     }
 
     fn fence(&mut self, slot: usize, unit: Unit, now: u64, shared: &mut Shared<'_>) -> Result<Issue, Box<Fault>> {
@@ -136,7 +138,7 @@ impl Sm {
             }
             Ordering::None => {}
         }
-        let quiet = self.buffer.is_empty() && self.buffer.quiet(shared.config, slot);
+        let quiet = self.buffer.quiet(shared.config, slot);
         if quiet || !shared.config.has(rule) {
             return true;
         }
@@ -150,6 +152,7 @@ impl Sm {
         shared.statistics.waits_for_durability += 1;
         self.warps[slot].ordering = Ordering::Waits;
         self.warps[slot].ready_at = NEVER;
+        self.warps[slot].why = Why::Durability;
         self.flush(now, shared);
         false
     }
@@ -159,7 +162,7 @@ impl Sm {
         if self.wait_if_undurable(slot) {
             return false;
         }
-        let quiet = self.buffer.is_empty() && self.buffer.quiet(shared.config, slot);
+        let quiet = self.buffer.quiet(shared.config, slot);
         if quiet || !shared.config.has(Rule::Durability) {
             return true;
         }
@@ -188,6 +191,7 @@ impl Sm {
         shared.statistics.waits_for_durability += 1;
         self.warps[slot].ordering = Ordering::Waits;
         self.warps[slot].ready_at = until;
+        self.warps[slot].why = Why::Durability;
         false
     }
 }

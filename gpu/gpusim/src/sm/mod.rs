@@ -3,12 +3,13 @@
 
 mod access;
 mod issue;
+mod lines;
 mod observe;
 mod persist;
 
 use std::sync::Arc;
 
-use nearpm_ptx::{Fault, Gpu, Instruction, Next, Stepped};
+use nearpm_ptx::{Fault, Gpu, Instruction, Next, Stepped, Unit};
 
 use crate::buffer::Buffer;
 use crate::coalesce::Part;
@@ -16,7 +17,11 @@ use crate::journal::Journal;
 use crate::l1::L1;
 use crate::l2::L2;
 use crate::order::Order;
+use crate::stalls::{HeadState, Stalls, Why};
 use crate::{Config, Statistics};
+
+/// Nothing but memory behind L1 takes so many cycles.
+const MEMORY: u64 = 40;
 
 /// A time that does not come.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -29,6 +34,7 @@ pub(crate) struct Shared<'s> {
     pub instructions: Arc<[Instruction]>,
     pub l2: &'s mut L2,
     pub statistics: &'s mut Statistics,
+    pub stalls: Option<&'s mut Stalls>,
     pub journal: Option<&'s mut Journal>,
     pub order: Option<&'s mut Order>,
 }
@@ -61,6 +67,7 @@ struct Warp {
     needs: u32,
     /// The buffer's entry that has to be durable first.
     waits_for: Option<u64>,
+    why: Why,
     /// Order of its start.
     age: u64,
 }
@@ -90,11 +97,19 @@ pub(crate) struct Sm {
     evicting: u32,
     /// Warps whose dFence is not done, where they may go on (`lazy_durability`).
     undurable: u32,
+    /// With `artifact_waits`: the warp whose store keeps others from L1, those that it keeps, and those that wait until
+    /// nothing is under way.
+    blocking: Option<usize>,
+    behind: u32,
+    until_quiet: u32,
     /// No block comes any more: all is flushed.
     draining: bool,
     parts: Vec<Part>,
     started: u64,
     shared_used: u64,
+    /// When stalls were counted last, and in which state the buffer was then.
+    counted_until: u64,
+    head: HeadState,
     /// When there is something to do next.
     pub wake: u64,
 }
@@ -112,10 +127,15 @@ impl Sm {
             retry: 0,
             evicting: 0,
             undurable: 0,
+            blocking: None,
+            behind: 0,
+            until_quiet: 0,
             draining: false,
             parts: Vec::with_capacity(32),
             started: 0,
             shared_used: 0,
+            counted_until: NEVER,
+            head: HeadState::Empty,
             wake: NEVER,
         }
     }
@@ -173,6 +193,9 @@ impl Sm {
 
     /// Does what is to be done at a cycle.
     pub fn cycle(&mut self, now: u64, shared: &mut Shared<'_>) -> Result<(), Box<Fault>> {
+        if let Some(stalls) = &mut shared.stalls {
+            self.count_stalls(now, stalls);
+        }
         if self.buffer.acknowledge(shared.config, now) {
             self.progress(now, shared.config);
         }
@@ -188,9 +211,25 @@ impl Sm {
             }
         }
         self.flush(now, shared);
+        if shared.stalls.is_some() {
+            self.head = self.buffer.head_state(shared.config);
+        }
         let ready = self.warps.iter().map(|warp| warp.ready_at).min().unwrap_or(NEVER);
         self.wake = ready.max(now + 1).min(self.buffer.acks.next().unwrap_or(NEVER));
         Ok(())
+    }
+
+    /// What was waited for since the last cycle at which something was done.
+    fn count_stalls(&mut self, now: u64, stalls: &mut Stalls) {
+        let cycles = now.saturating_sub(self.counted_until);
+        self.counted_until = now;
+        stalls.head(self.head, cycles);
+        for warp in self.warps.iter().filter(|warp| warp.block.is_some()) {
+            match warp.next {
+                None => stalls.barrier += cycles,
+                Some(_) => stalls.warp(warp.why, cycles),
+            }
+        }
     }
 
     /// Greedy, then oldest: the warp that was issued last while it can go on, else the one that started first.
@@ -205,6 +244,9 @@ impl Sm {
 
     /// Something was acknowledged or has left: those who wait look again.
     fn progress(&mut self, now: u64, config: &Config) {
+        if self.until_quiet != 0 && self.buffer.acks.outstanding() == 0 {
+            bits(std::mem::take(&mut self.until_quiet)).for_each(|slot| self.warps[slot].ready_at = now);
+        }
         let room = self.buffer.room(config);
         for slot in bits(self.retry) {
             let warp = &mut self.warps[slot];
@@ -216,7 +258,7 @@ impl Sm {
             }
         }
         for slot in bits(self.buffer.edm) {
-            if self.buffer.quiet(config, slot) {
+            if self.buffer.waited(config, slot) {
                 self.buffer.edm &= !(1 << slot);
                 self.undurable &= !(1 << slot);
                 let warp = &mut self.warps[slot];
@@ -236,8 +278,12 @@ impl Sm {
         for &register in &instruction.writes {
             warp.registers[register as usize] = done;
         }
+        let ordinary = !matches!(instruction.unit, Unit::Memory(..) | Unit::Fence(_) | Unit::LightFence(_));
+        if !(ordinary && warp.why == Why::Acquire) {
+            warp.why = Why::Nothing;
+        }
         let number = warp.number;
-        let gathers = matches!(instruction.unit, nearpm_ptx::Unit::Barrier | nearpm_ptx::Unit::Exit);
+        let gathers = matches!(instruction.unit, Unit::Barrier | Unit::Exit);
         let ended = shared.stepped.step(shared.gpu, block, number)?;
         if ended {
             self.end_block(block, now, shared);
@@ -267,6 +313,9 @@ impl Sm {
                 needed.fold(now + 1, |at, &register| at.max(warp.registers[register as usize]))
             }
         };
+        if warp.why == Why::Nothing && warp.ready_at != NEVER && warp.ready_at > now + MEMORY {
+            warp.why = Why::Memory;
+        }
     }
 
     fn end_block(&mut self, block: usize, now: u64, shared: &mut Shared<'_>) {

@@ -4,6 +4,7 @@ use super::{NEVER, Shared, Sm, bits};
 use crate::buffer::{Demand, Dirty, Head, Leaving};
 use crate::coalesce::{Part, sectors};
 use crate::journal::Persisted;
+use crate::stalls::Why;
 use crate::{Config, Model, Rule};
 
 impl Sm {
@@ -59,13 +60,17 @@ impl Sm {
         self.buffer.acks.sent(shared.config, warps, now, ack);
         match dirty.pinned {
             Some(place) => self.l1.unpin(place),
-            None => self.l1.written(dirty.line, entry),
+            None => self.l1.written(dirty.line, entry, dirty.bytes),
         }
         for slot in bits(u32::MAX >> (32 - self.warps.len())) {
             let warp = &mut self.warps[slot];
             if warp.waits_for == Some(entry) {
                 warp.waits_for = None;
-                warp.ready_at = ack;
+                if shared.config.artifact_waits {
+                    self.until_quiet |= 1 << slot;
+                } else {
+                    warp.ready_at = ack;
+                }
             }
         }
         if let (Some(journal), Some(data)) = (&mut shared.journal, dirty.data) {
@@ -75,15 +80,19 @@ impl Sm {
 
     /// Makes room in L1 for one more line; false where the order forbids it now, and the warp waits.
     pub(super) fn make_room(&mut self, slot: usize, now: u64, shared: &mut Shared<'_>) -> bool {
-        let Some(number) = self.l1.victim().and_then(|victim| victim.entry) else { return true };
-        if shared.config.model == Model::Sbrp && !self.buffer.may_evict(shared.config, number) {
+        let Some(victim) = self.l1.victim() else { return true };
+        let entries = if victim.older == 0 { Vec::from_iter(victim.entry) } else { self.buffer.of_line(victim.tag) };
+        let evicted = |&entry: &u64| self.buffer.may_evict(shared.config, entry);
+        if shared.config.model == Model::Sbrp && !entries.iter().all(evicted) {
             shared.statistics.waits_for_eviction += 1;
             self.evicting |= 1 << slot;
-            self.retry_later(slot);
+            self.retry_later(slot, Why::Eviction);
             return false;
         }
-        if let Some(leaving) = self.buffer.take(number) {
-            self.send(leaving, now, shared);
+        for entry in entries {
+            if let Some(leaving) = self.buffer.take(entry) {
+                self.send(leaving, now, shared);
+            }
         }
         true
     }
@@ -92,6 +101,7 @@ impl Sm {
     pub(super) fn wait_for_entry(&mut self, slot: usize, entry: u64, shared: &mut Shared<'_>) {
         shared.statistics.waits_for_line += 1;
         self.warps[slot].waits_for = Some(entry);
+        self.warps[slot].why = Why::Line;
         self.warps[slot].ready_at = NEVER;
     }
 
@@ -113,6 +123,7 @@ impl Sm {
         }
         if until > now {
             self.warps[slot].flag_sent = true;
+            self.warps[slot].why = Why::Durability;
             self.warps[slot].ready_at = until;
         }
         until == now
@@ -125,6 +136,10 @@ impl Sm {
         {
             // What the buffer has of these bytes is older, and must not come later.
             there.bytes &= !dirty.bytes;
+        }
+        if self.l1.peek(dirty.line).is_some_and(|line| line.older & dirty.bytes != 0) {
+            let entries = self.buffer.of_line(dirty.line);
+            entries.into_iter().for_each(|entry| self.buffer.forget(entry, dirty.bytes));
         }
         if let (Some(journal), Some(data)) = (&mut shared.journal, dirty.data) {
             journal.push(Persisted { at: now, line: dirty.line, bytes: dirty.bytes, data, stores: dirty.stores });

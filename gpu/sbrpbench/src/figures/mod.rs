@@ -23,6 +23,7 @@ pub fn figure(number: u32, family: &str, size: Size, runs: &mut Runs) -> Result<
     let all = runs.all(plan.names, size, &plan.bars)?;
     let row = |(label, shows): (String, bars::Shows)| Row {
         values: all.iter().map(|program| shows.value(program)).collect(),
+        parts: matches!(shows, bars::Shows::Scopes(..)),
         published: published::of(number, &label),
         label,
     };

@@ -1,5 +1,5 @@
-//! Work of a campaign in processes of its own program. Interpreters take and give back memory all the time: threads of one process queue for the lock of
-//! its address space, so that sixteen of them were hardly faster than one.
+//! Work of a campaign in processes of its own program. Interpreters take and give back memory all the time, for which threads of one process queue at the
+//! lock of its address space.
 
 use std::process::{Command, Stdio};
 

@@ -169,8 +169,6 @@ settings! {
     /// Bytes of the parts of a line that an entry tells apart, 0 for none: a store to a buffered line whose warp has
     /// ordered since gets an entry of its own, without waiting, where no entry of the line has any of its parts.
     granule: u32,
-    /// Entries that a line may have then.
-    line_entries: u32,
     /// A write to a sector that is in a controller's queue takes its place there.
     queue_merges: bool,
     /// A store that has to wait keeps other warps from L1, and one that waits for a line does so until nothing is under
@@ -235,7 +233,6 @@ impl Config {
         range("window", self.window.into(), 1, 255)?;
         range("counters", self.counters.into(), 1, if self.generations { 1 } else { 8 })?;
         range("bypass", self.bypass.into(), 0, self.buffer_entries.into())?;
-        range("line_entries", self.line_entries.into(), 1, 32)?;
         if ![0, 4, 8, 16, 32].contains(&self.granule) || (self.granule > 0 && self.versions) {
             let reason = "0, 4, 8, 16 or 32, and 0 with versions".to_string();
             return Err(ConfigError { setting: "granule", reason });

@@ -78,7 +78,6 @@ fn base() -> Config {
         bypass: 0,
         versions: false,
         granule: 0,
-        line_entries: 32,
         queue_merges: false,
         artifact_waits: false,
         lazy_durability: false,

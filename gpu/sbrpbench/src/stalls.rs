@@ -48,7 +48,10 @@ fn waits(config: &Config, program: &dyn Program) -> Result<Waits> {
 
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "| simulated | cycles | last flush | at least | issues | memory | acquire | barrier | line | room |")?;
+        write!(
+            f,
+            "| simulated | cycles | last flush | at least | issues | memory | acquire | barrier | line | room |"
+        )?;
         writeln!(f, " eviction | durability | no entry | marked | window |")?;
         writeln!(f, "|---|{}", "---:|".repeat(14))?;
         for Waits { program, statistics, stalls, least } in &self.0 {

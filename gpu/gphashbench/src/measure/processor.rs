@@ -26,7 +26,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         for size in [bench.pick(64, 1 << 20), bench.pick(16, 1 << 12)] {
             // In small batches fewer pairs: as many as a second or two takes.
             let records = pairs.min(size * bench.pick(8, 1 << 10));
-            let group = format!("processor, {threads} threads: {records} pairs, values of {VALUE} B, batches of {size}");
+            let group =
+                format!("processor, {threads} threads: {records} pairs, values of {VALUE} B, batches of {size}");
             for (name, op, seed, wanted) in [
                 ("insert", Op::Insert, 1, Outcome::Done),
                 ("search", Op::Get, 1, Outcome::Done),
@@ -66,7 +67,11 @@ impl Run<'_> {
             // Searches go through all pairs in another order than that of their inserts.
             let key = |number: u64| hash(if op == Op::Get { number * 5 % records } else { number } + 1).max(1);
             let keys: Vec<u64> = numbers.map(key).collect();
-            let values = if op.puts() { keys.iter().flat_map(|&key| value_of(key, seed).repeat(VALUE / 8)).collect() } else { Vec::new() };
+            let values = if op.puts() {
+                keys.iter().flat_map(|&key| value_of(key, seed).repeat(VALUE / 8)).collect()
+            } else {
+                Vec::new()
+            };
             let batch = Arc::new(Batch { op, keys, values });
             moved += self.down(&batch)?;
             let started = Instant::now();
@@ -119,7 +124,10 @@ fn check(batch: &Batch, answers: &[Answers], seed: u64, wanted: Outcome) -> Resu
             ensure!(outcome == wanted, "{:?} of {key:#x}: {outcome:?}: no figure is printed", batch.op);
             if batch.op == Op::Get && outcome == Outcome::Done {
                 let value = &answers.values[at * VALUE..][..VALUE];
-                ensure!(value == value_of(key, seed).repeat(VALUE / 8), "{key:#x} has another value: no figure is printed");
+                ensure!(
+                    value == value_of(key, seed).repeat(VALUE / 8),
+                    "{key:#x} has another value: no figure is printed"
+                );
             }
         }
     }

@@ -139,8 +139,11 @@ mod tests {
         let mut model: HashMap<u64, u8> = HashMap::new();
         std::thread::scope(|scope| {
             let threads = Threads::new(scope, &mut memory, count, slots);
-            for (round, op) in [Op::Put, Op::Get, Op::Update, Op::Delete, Op::Put, Op::Insert, Op::Get].into_iter().enumerate() {
-                let keys: Vec<u64> = (1..=900).filter(|key| round == 1 || !(key + round as u64).is_multiple_of(5)).collect();
+            for (round, op) in
+                [Op::Put, Op::Get, Op::Update, Op::Delete, Op::Put, Op::Insert, Op::Get].into_iter().enumerate()
+            {
+                let keys: Vec<u64> =
+                    (1..=900).filter(|key| round == 1 || !(key + round as u64).is_multiple_of(5)).collect();
                 let seed = round as u8;
                 let batch = Arc::new(Batch { op, values: values(&keys, seed), keys });
                 let mut seen = 0;

@@ -119,7 +119,8 @@ impl<'m> Shard<'m> {
                 self.cells[cell as usize * VALUE..][..VALUE].copy_from_slice(value);
                 cells.push(cell);
             }
-            let lines = cells.iter().flat_map(|&cell| (0..VALUE).step_by(LINE).map(move |at| cell as usize * VALUE + at));
+            let lines =
+                cells.iter().flat_map(|&cell| (0..VALUE).step_by(LINE).map(move |at| cell as usize * VALUE + at));
             persist_scattered(self.cells, lines);
         }
         let mut changed = Vec::with_capacity(GROUP);

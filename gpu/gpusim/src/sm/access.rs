@@ -3,10 +3,10 @@
 use nearpm_ptx::{Access, Fault, Next, Scope, Unit, WarpAccess, Where};
 
 use super::{Issue, Shared, Sm};
+use crate::Model;
 use crate::buffer::{Kind, Leaving};
 use crate::coalesce::{Part, bank_turns, parts, whole_sectors};
 use crate::stalls::Why;
-use crate::Model;
 
 /// What an access means for the order of persists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

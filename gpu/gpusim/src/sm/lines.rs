@@ -74,9 +74,7 @@ impl Sm {
             return Needs::Nothing;
         }
         let bytes = self.buffer.bytes(entry);
-        let entries = if older == 0 { 1 } else { self.buffer.of_line(part.line).len() as u32 };
-        let apart = config.granule > 0 && entries < config.line_entries;
-        if apart && wanted & granules(bytes, config.granule) == 0 {
+        if config.granule > 0 && wanted & granules(bytes, config.granule) == 0 {
             self.l1.split(part.line, bytes);
             return Needs::Entry;
         }

@@ -6,11 +6,13 @@ mod issue;
 mod lines;
 mod observe;
 mod persist;
+mod warp;
 
 use std::sync::Arc;
 
-use nearpm_ptx::{Fault, Gpu, Instruction, Next, Stepped, Unit};
+use nearpm_ptx::{Fault, Gpu, Instruction, Stepped, Unit};
 
+use self::warp::{Ordering, Warp};
 use crate::buffer::Buffer;
 use crate::coalesce::Part;
 use crate::journal::Journal;
@@ -37,39 +39,6 @@ pub(crate) struct Shared<'s> {
     pub stalls: Option<&'s mut Stalls>,
     pub journal: Option<&'s mut Journal>,
     pub order: Option<&'s mut Order>,
-}
-
-/// How far a warp's order of device scope, or its epoch's end, is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ordering {
-    #[default]
-    None,
-    Waits,
-    Done,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Warp {
-    /// Handle of its block, and its number there; none where nobody is.
-    block: Option<usize>,
-    number: usize,
-    next: Option<Next>,
-    /// When its next instruction can be issued.
-    ready_at: u64,
-    /// When each register's value is there.
-    registers: Vec<u64>,
-    /// When its volatile stores are acknowledged.
-    stores_until: u64,
-    ordering: Ordering,
-    /// Whether the store of its release has been sent to persistent memory, and is to be seen when that is acknowledged.
-    flag_sent: bool,
-    /// Entries of the buffer that it needs, where it waits for them.
-    needs: u32,
-    /// The buffer's entry that has to be durable first.
-    waits_for: Option<u64>,
-    why: Why,
-    /// Order of its start.
-    age: u64,
 }
 
 /// Whether an instruction was issued. If not, its warp says when to try again.

@@ -19,7 +19,11 @@ impl Row {
     /// Arithmetic mean; there is none of parts of a gain where a program's is no part: below zero, or more than all.
     pub fn mean(&self) -> Option<f64> {
         let is_part = |value: &f64| (0.0..=1.0).contains(value);
-        let is = if self.parts { self.values.iter().all(is_part) } else { self.values.iter().all(|value| value.is_finite()) };
+        let is = if self.parts {
+            self.values.iter().all(is_part)
+        } else {
+            self.values.iter().all(|value| value.is_finite())
+        };
         is.then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
     }
 
@@ -82,7 +86,8 @@ mod tests {
         for values in [[0.5, -2.3], [0.5, 1.5], [0.5, f64::NAN], [0.5, f64::INFINITY]] {
             let row = row(&values, true);
             assert_eq!((row.mean(), row.geometric()), (None, None), "{values:?}");
-            let table = Table { title: "t".to_string(), columns: vec!["a".to_string(), "b".to_string()], rows: vec![row] };
+            let table =
+                Table { title: "t".to_string(), columns: vec!["a".to_string(), "b".to_string()], rows: vec![row] };
             let text = table.to_string();
             assert!(text.contains("| none | none |") && text.contains("row: no mean"), "{text}");
         }

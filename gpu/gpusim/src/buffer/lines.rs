@@ -1,6 +1,6 @@
 //! Entries by the line that they are of.
 
-use super::{Buffer, Dirty, Entry};
+use super::{Buffer, Entry};
 use crate::coalesce::granules;
 
 impl Buffer {

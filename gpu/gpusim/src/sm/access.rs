@@ -86,7 +86,10 @@ impl Sm {
             return Ok(Issue::Stalled);
         }
         let block_acquire = meaning == Meaning::Acquire(Scope::Block) && !epoch;
-        if block_acquire && self.buffer.room(shared.config) == 0 {
+        // One of device scope may read what its own block has released to the block, which waits in this buffer. Where all
+        // releases are of device scope they are durable before they are read.
+        let orders = matches!(meaning, Meaning::Acquire(_)) && !epoch && !shared.config.scopes_off;
+        if orders && self.buffer.room(shared.config) == 0 {
             self.wait_for_room(slot, 1, shared);
             return Ok(Issue::Stalled);
         }
@@ -107,7 +110,7 @@ impl Sm {
                 }
             }
         }
-        if block_acquire {
+        if orders {
             self.buffer.order(shared.config, slot, Kind::Acquire);
         }
         if let Meaning::Acquire(scope) = meaning {

@@ -4,7 +4,7 @@ use crate::exec::{End, LaneFault, Turn, complete_barriers};
 use crate::lanes::WARP;
 use crate::machine::{Block, Last, Running, Unfinished, Wait, Warp};
 use crate::memory::Memory;
-use crate::{Ended, Fault, FaultKind, Run, Schedule, Stop, ThreadId};
+use crate::{Ended, Fault, FaultKind, Run, Schedule, Stop, ThreadId, spare};
 
 /// Part of a warp that can run: block slot, warp, group.
 type Part = (usize, usize, usize);
@@ -53,7 +53,7 @@ fn fill(running: &mut Running) {
 fn start_next(running: &mut Running) -> bool {
     let starts = running.blocks.len() < running.shape.resident as usize && running.next_block < running.shape.blocks();
     if starts {
-        running.blocks.push(running.shape.start_block(running.next_block, running.spare.take()));
+        running.blocks.push(running.shape.start_block(running.next_block));
         running.next_block += 1;
     }
     starts
@@ -67,7 +67,7 @@ fn settle(running: &mut Running, slot: usize) {
         complete_barriers(&running.shape.code, threads, block, running.tracker.as_mut());
     } else {
         let ended = running.blocks.swap_remove(slot);
-        running.spare.keep(ended);
+        spare::keep(ended);
         // The next takes its place, and its memory.
         start_next(running);
     }

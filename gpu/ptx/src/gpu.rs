@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::code::Variables;
 use crate::crash::{self, Made};
-use crate::machine::{Running, Spare};
+use crate::machine::Running;
 use crate::memory::{Kind, Memory};
 use crate::start::{Loaded, start};
 use crate::{
     Choice, Crash, CrashError, Ended, Entry, Images, Launch, LaunchError, Module, Outcome, PendingStore, Run, Stop,
+    spare,
 };
 
 /// The size of the GPU.
@@ -64,21 +65,13 @@ pub struct Gpu {
     memory: Memory,
     loaded: Vec<Loaded>,
     running: Option<Box<Running>>,
-    spare: Spare,
     launches: u64,
 }
 
 impl Gpu {
     /// A GPU without any allocation.
     pub fn new(config: Config) -> Self {
-        Self {
-            config,
-            memory: Memory::new(config.device_memory),
-            loaded: Vec::new(),
-            running: None,
-            spare: Spare::default(),
-            launches: 0,
-        }
+        Self { config, memory: Memory::new(config.device_memory), loaded: Vec::new(), running: None, launches: 0 }
     }
 
     /// Allocates volatile device memory, zeroed, aligned to 256 bytes. Gone after a crash.
@@ -169,8 +162,7 @@ impl Gpu {
             .load(&entry.code.variables)
             .map_err(|error| LaunchError::Memory { kernel: kernel.clone(), reason: error.to_string() })?;
         let number = self.launches + 1;
-        let spare = std::mem::take(&mut self.spare);
-        let running = start(&entry.code, launch, run, &loaded, self.config.resident_blocks, number, spare)?;
+        let running = start(&entry.code, launch, run, &loaded, self.config.resident_blocks, number)?;
         self.launches = number;
         self.running = Some(Box::new(running));
         self.go_on(run)
@@ -249,9 +241,9 @@ impl Gpu {
             .load(&entry.code.variables)
             .map_err(|error| LaunchError::Memory { kernel: kernel.clone(), reason: error.to_string() })?;
         self.launches += 1;
-        let (run, spare) = (Run::default(), Spare::default());
         let resident = self.config.resident_blocks;
-        Ok(crate::Stepped::new(start(&entry.code, launch, &run, &loaded, resident, self.launches, spare)?))
+        let running = start(&entry.code, launch, &Run::default(), &loaded, resident, self.launches)?;
+        Ok(crate::Stepped::new(running))
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -276,12 +268,10 @@ impl Gpu {
         Ok(loaded)
     }
 
-    /// The launch is over; the memory of its blocks is kept for the next.
+    /// The launch is over; the memory of its blocks is kept for others.
     fn end_launch(&mut self) {
         if let Some(running) = self.running.take() {
-            let Running { blocks, mut spare, .. } = *running;
-            blocks.into_iter().for_each(|block| spare.keep(block));
-            self.spare = spare;
+            running.blocks.into_iter().for_each(spare::keep);
         }
     }
 

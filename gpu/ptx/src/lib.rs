@@ -18,6 +18,7 @@ mod memory;
 mod module;
 mod persist;
 mod schedule;
+mod spare;
 mod start;
 mod stepped;
 mod syntax;

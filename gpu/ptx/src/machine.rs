@@ -7,7 +7,7 @@ use crate::counting::Translation;
 use crate::lanes::{Lanes, WARP};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
-use crate::{Counts, Persistence, ThreadId};
+use crate::{Counts, Persistence, ThreadId, spare};
 
 /// Why a group does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,50 +135,51 @@ impl Shape {
         code.constants.iter().map(of).collect()
     }
 
-    pub fn start_block(&self, number: u64, reuse: Option<Block>) -> Block {
+    /// A block that has run nothing yet.
+    pub fn start_block(&self, number: u64) -> Block {
         let threads = self.threads_a_block() as u32;
-        let mut block = reuse.unwrap_or_else(|| Block {
+        let mut block = spare::take_block().unwrap_or_else(|| Block {
             number,
             index: [0; 3],
-            shared: vec![0; self.shared_bytes as usize],
-            warps: (0..threads.div_ceil(WARP as u32)).map(|number| self.empty_warp(number)).collect(),
+            shared: Vec::new(),
+            warps: Vec::new(),
             barriers: vec![Barrier::default(); 16],
             live: 0,
         });
         block.number = number;
         block.index = coordinates(number, self.grid);
         block.live = threads;
-        block.shared.fill(0);
-        block.barriers.iter_mut().for_each(|barrier| *barrier = Barrier::default());
-        for warp in &mut block.warps {
-            let lanes = (threads - warp.number * WARP as u32).min(WARP as u32);
-            let mask = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
-            warp.groups = vec![Group { pc: 0, mask, wait: Wait::Ready }];
-            warp.exited = !mask;
-            warp.rotate = false;
-            warp.registers.iter_mut().for_each(|register| **register = [0; WARP]);
-            warp.predicates.fill(0);
-            warp.local.fill(0);
-            for &(special, register) in &self.code.specials {
-                for lane in 0..WARP {
-                    let value = self.special(special, number, block.index, warp.number, lane as u32);
-                    warp.registers[register as usize][lane] = value;
-                }
-            }
-        }
+        refill(&mut block.shared, self.shared_bytes as usize);
+        block.barriers.fill_with(Barrier::default);
+        let index = block.index;
+        block.warps.extend((0..threads.div_ceil(WARP as u32)).map(|warp| self.start_warp(number, index, warp)));
         block
     }
 
-    fn empty_warp(&self, number: u32) -> Warp {
-        Warp {
-            number,
-            groups: Vec::new(),
-            registers: vec![Box::new([0; WARP]); self.code.registers],
-            predicates: vec![0; self.code.predicates],
-            local: vec![0; self.code.local_bytes as usize * WARP],
-            exited: 0,
-            rotate: false,
+    fn start_warp(&self, block: u64, index: [u32; 3], number: u32) -> Warp {
+        let mut warp = spare::take_warp();
+        let lanes = (self.threads_a_block() as u32 - number * WARP as u32).min(WARP as u32);
+        let mask = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        warp.number = number;
+        warp.groups.clear();
+        warp.groups.push(Group { pc: 0, mask, wait: Wait::Ready });
+        warp.exited = !mask;
+        warp.rotate = false;
+        // Another kernel may have left more of them.
+        let registers = self.code.registers;
+        warp.registers.iter_mut().take(registers).for_each(|register| **register = [0; WARP]);
+        if warp.registers.len() < registers {
+            warp.registers.resize_with(registers, || Box::new([0; WARP]));
         }
+        refill(&mut warp.predicates, self.code.predicates);
+        refill(&mut warp.local, self.code.local_bytes as usize * WARP);
+        for &(special, register) in &self.code.specials {
+            let values = &mut warp.registers[register as usize];
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = self.special(special, block, index, number, lane as u32);
+            }
+        }
+        warp
     }
 
     fn special(&self, special: Special, block: u64, index: [u32; 3], warp: u32, lane: u32) -> u64 {
@@ -211,58 +212,16 @@ impl Shape {
     }
 }
 
+/// Makes it so many zeros.
+fn refill<T: Clone + Default>(all: &mut Vec<T>, len: usize) {
+    all.clear();
+    all.resize(len, T::default());
+}
+
 /// x, y, z of a number, x fastest.
 pub(crate) fn coordinates(number: u64, size: [u32; 3]) -> [u32; 3] {
     let (x, y) = (u64::from(size[0].max(1)), u64::from(size[1].max(1)));
     [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
-}
-
-/// Blocks that have ended, for their memory: of launches of one kernel in one shape.
-#[derive(Debug, Default)]
-pub(crate) struct Spare {
-    of: Option<(Arc<Code>, [u32; 3], u64)>,
-    blocks: Vec<Block>,
-}
-
-impl Clone for Spare {
-    /// A copy has no use for memory that is only kept to be filled again.
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-/// Bytes of blocks that are kept at most.
-const MOST_SPARE: usize = 64 << 20;
-
-impl Spare {
-    /// Drops the blocks unless they are of this shape.
-    pub fn fit(&mut self, shape: &Shape) {
-        let same = |(code, block, shared): &(Arc<Code>, [u32; 3], u64)| {
-            Arc::ptr_eq(code, &shape.code) && *block == shape.block && *shared == shape.shared_bytes
-        };
-        if !self.of.as_ref().is_some_and(same) {
-            self.blocks.clear();
-            self.of = Some((shape.code.clone(), shape.block, shape.shared_bytes));
-        }
-    }
-
-    pub fn take(&mut self) -> Option<Block> {
-        self.blocks.pop()
-    }
-
-    pub fn keep(&mut self, block: Block) {
-        if (self.blocks.len() + 1).saturating_mul(block.bytes()) <= MOST_SPARE {
-            self.blocks.push(block);
-        }
-    }
-}
-
-impl Block {
-    /// Bytes that its memory takes.
-    fn bytes(&self) -> usize {
-        let warp = |warp: &Warp| warp.registers.len() * size_of::<Lanes>() + warp.local.len();
-        self.shared.len() + self.warps.iter().map(warp).sum::<usize>()
-    }
 }
 
 /// Who ran last: a lane (32 where none did) of a warp of a block.
@@ -287,7 +246,6 @@ pub(crate) struct Unfinished {
 pub(crate) struct Running {
     pub shape: Shape,
     pub blocks: Vec<Block>,
-    pub spare: Spare,
     pub next_block: u64,
     pub counts: Counts,
     pub persistence: Persistence,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::code::{Code, Variables};
 use crate::counting::Translation;
 use crate::gpu::MemoryError;
-use crate::machine::{Last, Running, Shape, Spare};
+use crate::machine::{Last, Running, Shape};
 use crate::memory::{Kind, Memory};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
@@ -107,7 +107,6 @@ pub(crate) fn start(
     loaded: &Loaded,
     resident: u32,
     launch_number: u64,
-    mut spare: Spare,
 ) -> Result<Running, LaunchError> {
     let refuse = |reason| LaunchError::Shape { kernel: code.name.clone(), reason };
     let parameters = parameters(code, &launch.arguments)?;
@@ -123,7 +122,6 @@ pub(crate) fn start(
         resident: resident.max(1),
         launch_number,
     };
-    spare.fit(&shape);
     let threads = shape.blocks().saturating_mul(shape.threads_a_block());
     let tracker = match run.persistence {
         Persistence::Tracked if threads > MOST_TRACKED => {
@@ -134,7 +132,6 @@ pub(crate) fn start(
     };
     Ok(Running {
         blocks: Vec::new(),
-        spare,
         next_block: 0,
         counts: Counts::default(),
         persistence: run.persistence,

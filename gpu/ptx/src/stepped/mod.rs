@@ -9,7 +9,7 @@ use crate::exec::{End, Turn, complete_barriers};
 use crate::lanes::WARP;
 use crate::machine::{Block, Running, Warp};
 use crate::memory::Kind;
-use crate::{Fault, FaultKind, Gpu};
+use crate::{Fault, FaultKind, Gpu, spare};
 
 pub use facts::{Instruction, Unit};
 
@@ -116,7 +116,7 @@ impl Stepped {
             return None;
         }
         self.running.next_block += 1;
-        let block = self.running.shape.start_block(number, self.running.spare.take());
+        let block = self.running.shape.start_block(number);
         let turns = vec![WarpTurn::default(); block.warps.len()];
         let resident = Some(Resident { block, turns });
         let free = self.blocks.iter().position(Option::is_none);
@@ -242,7 +242,7 @@ impl Stepped {
         if matches!(running.shape.code.instructions[pc as usize].op, Op::Barrier { .. } | Op::Exit) {
             if resident.block.live == 0 {
                 if let Some(resident) = self.blocks[block].take() {
-                    self.running.spare.keep(resident.block);
+                    spare::keep(resident.block);
                 }
                 return Ok(true);
             }

@@ -97,6 +97,14 @@ static __device__ __forceinline__ void gpm_memset(void *to, gpm_u32 word, gpm_u6
 
 // ---- Seals -----------------------------------------------------------------------------------------------------------
 
+// An identifier of 48 bits with the low half of its CRC-32C above it: a word that is stored whole, and tells what was never stored. Host: `seal_word` of
+// `nearpm-interface`.
+static __device__ __forceinline__ gpm_u64 gpm_sealed_word(gpm_u64 id) {
+    gpm_u32 crc = 0xffffffffu;
+    for (gpm_u32 bit = 0; bit < 48; bit++) crc = crc >> 1 ^ (((crc ^ (gpm_u32)(id >> bit)) & 1u) ? 0x82f63b78u : 0u);
+    return id | (gpm_u64)(~crc & 0xffffu) << 48;
+}
+
 // The seal of an entry: a word that tells a whole entry of this generation from any other contents of its slot.
 // For the same payload two generations never have the same seal, so that what an earlier batch left whole is refused for
 // certain. An entry of which one word is missing is refused for certain, too; one of which more are, but for one in 2^32.

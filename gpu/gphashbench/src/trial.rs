@@ -8,7 +8,8 @@ use std::rc::Rc;
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{CacheOptions, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{
-    Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
+    Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop, Watch,
+    Watched,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -205,9 +206,10 @@ impl<'s> Trial<'s> {
 
     /// What crashes at some stores and fences would leave.
     fn looked_at(&self, schedule: &mut Schedule, looks: Vec<(u64, Choice)>) -> Result<Vec<Vec<u8>>> {
-        let mut images = Vec::new();
-        self.act(schedule.clone(), looks, &mut |device| images = device.take_looks())?;
-        Ok(images)
+        let mut seen = Watched::default();
+        self.act(schedule.clone(), looks, &mut |device| seen = device.watched())?;
+        let images: Vec<Vec<u8>> = seen.images.iter().map(|changes| changes.on(&self.image)).collect();
+        Ok(seen.crashes.iter().map(|&(_, image)| images[image].clone()).collect())
     }
 
     /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made.
@@ -233,7 +235,9 @@ impl<'s> Trial<'s> {
         let before = device.counts().map_or(0, |counts| counts.persist_events);
         device.set_schedule(schedule);
         let crashed = !looks.is_empty();
-        device.plan_looks(looks);
+        if crashed {
+            device.watch(Watch::At(looks), Rc::from(&self.image[..]));
+        }
         let outcome = device.launch(self.subject.module.kernel(kernel), &launch);
         after(&device);
         device.set_schedule(Schedule::RoundRobin);

@@ -38,7 +38,7 @@ fn what_is_watched_is_what_crashes_leave() {
     };
     let (device, region) = opened();
     let choices = vec![Choice::None, Choice::All, Choice::Seeded(5), Choice::OnlyThread(1)];
-    device.watch(Watch { every: 3, skip: 1, choices, all_choices: true }, base.clone());
+    device.watch(Watch::Every { every: 3, skip: 1, choices, all_choices: true }, base.clone());
     scenario.work(&region).unwrap();
     let seen = device.watched();
     assert!(seen.crashes.len() >= 40 && seen.images.len() >= 10 && seen.moments >= 30, "{seen:?}");

@@ -102,8 +102,8 @@ fn srad_goes_on() {
 fn bfs_goes_on() {
     let graph = Graph::roads(12, 6, 1);
     let run = |region: &PmRegion| {
-        let mut program = Bfs::open(region, &graph)?;
-        program.run()?;
+        let mut program = Bfs::open(region, &graph)?.with_blocks(2);
+        assert_eq!(program.run()?, u64::from(*levels_of(&graph).iter().max().unwrap()));
         Ok(bytes_of(&program.levels()?, u32::to_le_bytes))
     };
     let levels = levels_of(&graph);

@@ -390,6 +390,8 @@ pub(crate) struct Code {
     /// Each constant: what it is relative to, and its value.
     pub constants: Vec<(Option<Base>, u64)>,
     pub specials: Vec<(Special, Register)>,
+    /// [`crate::liveness::read_before_written`], when it was first asked for.
+    pub zeroed: std::sync::OnceLock<Box<[Register]>>,
     /// Bytes of the kernel's own shared variables.
     pub shared_bytes: u64,
     pub local_bytes: u64,

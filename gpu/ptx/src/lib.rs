@@ -13,6 +13,7 @@ mod fault;
 mod gpu;
 mod lanes;
 mod launch;
+mod liveness;
 mod machine;
 mod memory;
 mod module;

@@ -7,7 +7,7 @@ use crate::counting::Translation;
 use crate::lanes::{Lanes, WARP};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
-use crate::{Counts, Persistence, ThreadId, spare};
+use crate::{Counts, Persistence, ThreadId, liveness, spare};
 
 /// Why a group does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,11 +165,11 @@ impl Shape {
         warp.groups.push(Group { pc: 0, mask, wait: Wait::Ready });
         warp.exited = !mask;
         warp.rotate = false;
-        // Another kernel may have left more of them.
-        let registers = self.code.registers;
-        warp.registers.iter_mut().take(registers).for_each(|register| **register = [0; WARP]);
-        if warp.registers.len() < registers {
-            warp.registers.resize_with(registers, || Box::new([0; WARP]));
+        // Another kernel may have left more of them; what is in those that are written before they are read does not matter.
+        let registers = warp.registers.len().max(self.code.registers);
+        warp.registers.resize_with(registers, || Box::new([0; WARP]));
+        for &register in self.code.zeroed.get_or_init(|| liveness::read_before_written(&self.code)) {
+            *warp.registers[register as usize] = [0; WARP];
         }
         refill(&mut warp.predicates, self.code.predicates);
         refill(&mut warp.local, self.code.local_bytes as usize * WARP);

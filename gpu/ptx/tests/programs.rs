@@ -229,3 +229,38 @@ fn the_trace_names_step_warp_lanes_line_and_instruction() {
     assert!(lines[0].starts_with("step 1 block (0,0,0) warp 0 lanes 0x000000ff line "), "{}", lines[0]);
     assert!(lines.iter().any(|line| line.contains("st.global.u32")), "{lines:?}");
 }
+
+/// Registers that a kernel reads before it writes them are zero, whatever ran in the same memory before.
+#[test]
+fn registers_begin_as_zero() {
+    let fill = "mov.u32 %r2, -1; mov.u32 %r3, -1; mov.u32 %r4, -1; mov.u32 %r5, -1;";
+    let guarded = "setp.ne.u32 %p1, %r1, 0; @%p1 mov.u32 %r2, 7; st.global.u32 [%rd1], %r2;";
+    let looped = "mov.u32 %r2, 0; mov.u32 %r3, 0;
+        AGAIN: add.u32 %r2, %r2, %r4; mov.u32 %r4, 5; add.u32 %r3, %r3, 1;
+        setp.lt.u32 %p1, %r3, 3; @%p1 bra AGAIN; st.global.u32 [%rd1], %r2;";
+    let around =
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra SET; bra JOIN; SET: mov.u32 %r5, 9; JOIN: st.global.u32 [%rd1], %r5;";
+    let run = |body: &str, argument: u32| {
+        let text = format!(
+            ".version 9.0 .target sm_90 .address_size 64
+             .visible .entry kernel(.param .u64 out, .param .u32 argument) {{
+                 .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<2>;
+                 ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [argument];
+                 {body}
+                 ret;
+             }}"
+        );
+        let module = nearpm_ptx::Module::parse(&text).unwrap();
+        let mut gpu = Gpu::new(Config::default());
+        let out = gpu.allocate(4).unwrap();
+        let launch = Launch::linear(1, 32, Arguments::new().pointer(out).u32(argument));
+        gpu.launch(module.entry("kernel").unwrap(), &launch, &mut Run::default()).unwrap();
+        read_u32(&gpu, out, 1)[0]
+    };
+    for (body, argument, expected) in
+        [(guarded, 0, 0), (guarded, 1, 7), (looped, 0, 10), (around, 0, 0), (around, 1, 9)]
+    {
+        run(fill, 0);
+        assert_eq!(run(body, argument), expected, "{body}");
+    }
+}

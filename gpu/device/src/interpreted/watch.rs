@@ -5,20 +5,40 @@ use std::rc::Rc;
 
 use nearpm_ptx::{Choice, Counts, Ended, Entry, Launch, Persistence, PmRange, Run, Stop};
 
-use super::{CrashPlan, Moment, State, add, tear_at};
+use super::launch::add;
+use super::tear::tear_at;
+use super::{CrashPlan, Moment, State};
 use crate::error::Error;
 
-/// Which moments are looked at. They are numbered through all launches (each of their persist events is one) and the processor's stores.
+/// Which moments are looked at. They are numbered from 1 through all launches (each of their persist events is one) and the processor's stores.
 #[derive(Clone, Debug)]
-pub struct Watch {
-    /// Every so many moments: 1 for all.
-    pub every: u64,
-    /// Moments before the first of them.
-    pub skip: u64,
-    /// What survives of the stores that were pending.
-    pub choices: Vec<Choice>,
-    /// Whether each moment has all of the choices, or one of them by turns.
-    pub all_choices: bool,
+pub enum Watch {
+    /// Some of all.
+    Every {
+        /// Every so many moments: 1 for all.
+        every: u64,
+        /// Moments before the first of them.
+        skip: u64,
+        /// What survives of the stores that were pending.
+        choices: Vec<Choice>,
+        /// Whether each moment has all of the choices, or one of them by turns.
+        all_choices: bool,
+    },
+    /// These moments, rising, each with what survives.
+    At(Vec<(u64, Choice)>),
+}
+
+impl Watch {
+    /// The first moment behind `moment` that is looked at.
+    fn next_after(&self, moment: u64) -> Option<u64> {
+        match self {
+            Watch::Every { every, skip, .. } => Some(match moment.checked_sub(skip + 1) {
+                None => skip + 1,
+                Some(behind) => skip + 1 + (behind / every.max(&1) + 1) * every.max(&1),
+            }),
+            Watch::At(moments) => moments.get(moments.partition_point(|&(at, _)| at <= moment)).map(|&(at, _)| at),
+        }
+    }
 }
 
 /// Persistent memory as what it has that another image has not: numbers of words of 8 bytes, and the words.
@@ -86,25 +106,21 @@ impl Watching {
         self.seen
     }
 
-    /// Moments from now to the next that is looked at: 1 for the one that comes.
-    fn distance(&self) -> u64 {
-        let (now, skip) = (self.seen.moments, self.watch.skip);
-        match now.checked_sub(skip) {
-            None => skip - now + 1,
-            Some(behind) => {
-                let every = self.watch.every.max(1);
-                (every - behind % every) % every + 1
-            }
-        }
+    /// Persist events from now to the next that is looked at.
+    fn distance(&self, now: u64) -> Option<u64> {
+        self.watch.next_after(now).map(|next| next - self.seen.moments)
     }
 
-    /// The choices of the moment that is looked at now.
-    fn choices(&mut self) -> Vec<Choice> {
-        if self.watch.all_choices || self.watch.choices.is_empty() {
-            return self.watch.choices.clone();
+    /// The choices of a moment that is looked at.
+    fn choices(&mut self, moment: u64) -> Vec<Choice> {
+        match &self.watch {
+            Watch::Every { choices, all_choices: false, .. } if !choices.is_empty() => {
+                self.turns += 1;
+                vec![choices[(self.turns - 1) % choices.len()]]
+            }
+            Watch::Every { choices, .. } => choices.clone(),
+            Watch::At(moments) => moments.iter().filter(|&&(at, _)| at == moment).map(|&(_, choice)| choice).collect(),
         }
-        self.turns += 1;
-        vec![self.watch.choices[(self.turns - 1) % self.watch.choices.len()]]
     }
 
     fn keep(&mut self, plan: CrashPlan, image: &[u8]) {
@@ -126,38 +142,17 @@ impl State {
         shape: &Launch,
         number: u64,
     ) -> Result<Watching, Error> {
-        let first = watching.distance();
-        let counts = self.launch_with_stops(entry, shape, Some(first), |state, event| {
-            for choice in watching.choices() {
+        let before = watching.seen.moments;
+        let counts = self.launch_with_stops(entry, shape, watching.distance(before), |state, event| {
+            for choice in watching.choices(before + event) {
                 let image = state.image_after(choice)?;
                 let moment = Moment::Launch { after: number, stop: Stop::PersistEvent(event) };
                 watching.keep(CrashPlan { moment, choice }, &image);
             }
-            Ok(Some(event + watching.watch.every.max(1)))
+            Ok(watching.distance(before + event))
         })?;
         watching.seen.moments += counts.persist_events;
         Ok(watching)
-    }
-
-    /// A launch that is looked at where it was asked for: at its stores and fences of these numbers, which rise.
-    pub(super) fn launch_looked_at(
-        &mut self,
-        looks: &[(u64, Choice)],
-        entry: &Entry,
-        shape: &Launch,
-    ) -> Result<(), Error> {
-        let next = |left: &[(u64, Choice)]| left.first().map(|&(event, _)| event);
-        let mut left = looks;
-        self.launch_with_stops(entry, shape, next(left), |state, event| {
-            let here = left.partition_point(|&(asked, _)| asked <= event);
-            for &(_, choice) in &left[..here] {
-                let image = state.image_after(choice)?;
-                state.looked.push(image);
-            }
-            left = &left[here..];
-            Ok(next(left))
-        })?;
-        Ok(())
     }
 
     /// Runs a launch to its end, and stops on its way at one of its stores and fences, then where `look` says, which is called at each.
@@ -186,12 +181,12 @@ impl State {
 
     /// A store of the processor to a range is about to happen.
     pub(super) fn watch_store(&self, watching: &mut Watching, range: PmRange, offset: u64, bytes: &[u8]) {
-        let looked_at = watching.distance() == 1;
+        let looked_at = watching.distance(watching.seen.moments) == Some(1);
         watching.seen.moments += 1;
         if !looked_at || Some(&range) != self.ranges.first() {
             return;
         }
-        for choice in watching.choices() {
+        for choice in watching.choices(watching.seen.moments) {
             let mut image = self.gpu.persistent(&range).to_vec();
             tear_at(&mut image, bytes, offset, choice);
             self.tear_copies(&mut image, choice);

@@ -201,7 +201,7 @@ fn scenario(name: &str, round: u64) -> Result<Box<dyn Scenario>> {
         "BFS" => {
             let graph = Graph::roads(5 + few, 4, round as u32);
             resumed(Bfs::region_bytes(&graph), move |region| {
-                let mut program = Bfs::open(region, &graph)?;
+                let mut program = Bfs::open(region, &graph)?.with_blocks(few);
                 program.run()?;
                 Ok(program.levels()?.into_iter().flat_map(u32::to_le_bytes).collect())
             })?

@@ -119,7 +119,7 @@ impl Campaign {
     /// recovery depends on nothing else.
     fn run_in(&self, scenario: &dyn Scenario, schedule: &Schedule, tally: &mut Tally) -> Result<()> {
         let prepared = Trial::prepared(scenario, schedule)?;
-        let watch = Watch { every: self.every, skip: 0, choices: self.choices.clone(), all_choices: true };
+        let watch = Watch::Every { every: self.every, skip: 0, choices: self.choices.clone(), all_choices: true };
         let seen = prepared.watched(&Changes::default(), watch, |region| scenario.work(region));
         let seen = seen.with_context(|| format!("without a crash, {schedule:?}"))?;
         tally.crashes += seen.crashes.len() as u64;
@@ -153,7 +153,7 @@ impl Campaign {
         let seen = loop {
             let mut choices = self.choices.clone();
             choices.rotate_left(mixed as usize % self.choices.len().max(1));
-            let watch = Watch { every, skip: mixed % every, choices, all_choices: false };
+            let watch = Watch::Every { every, skip: mixed % every, choices, all_choices: false };
             let seen = prepared.recover_and_check(image, Some(watch))?;
             if !seen.crashes.is_empty() || seen.moments == 0 || every == 1 {
                 break seen;

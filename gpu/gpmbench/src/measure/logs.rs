@@ -17,8 +17,8 @@ const BLOCK: u32 = 256;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for threads in bench.scale.pick(vec![512u32], vec![1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18]) {
-        let one = hierarchical(bench, report, threads, Form::Sealed)?;
-        hierarchical(bench, report, threads, Form::Tail)?;
+        let one = hierarchical(bench, report, GROUP, threads, Form::Sealed)?;
+        hierarchical(bench, report, GROUP, threads, Form::Tail)?;
         for (flags, head, aim) in [(0, "PM", ">= 10 from 16 k threads"), (MIRROR, "HBM", ">= 8 from 16 k threads")] {
             let best = best_conventional(bench, report, threads, flags, head)?;
             report.value(
@@ -33,8 +33,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Millions of inserts a second.
-fn hierarchical(bench: &Bench, report: &mut Report, threads: u32, form: Form) -> Result<f64> {
+/// Millions of inserts a second, each of which is looked at.
+pub(super) fn hierarchical(bench: &Bench, report: &mut Report, group: &str, threads: u32, form: Form) -> Result<f64> {
     let rounds = bench.scale.pick(4, (1 << 24) / threads);
     let inserts = u64::from(threads) * u64::from(rounds);
     let (kernel, bytes, name, aim) = match form {
@@ -56,7 +56,7 @@ fn hierarchical(bench: &Bench, report: &mut Report, threads: u32, form: Form) ->
         wrong += u64::from(!expected);
     })?;
     ensure!(count == inserts && wrong == 0, "{name}: {count} of {inserts} entries are there, {wrong} of them wrong");
-    report.rate(GROUP, format!("{name}, {threads} threads"), inserts as f64 / 1e6, "M/s", &times, Some(aim));
+    report.rate(group, format!("{name}, {threads} threads"), inserts as f64 / 1e6, "M/s", &times, Some(aim));
     Ok(rate(inserts, &times))
 }
 

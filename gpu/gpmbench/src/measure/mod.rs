@@ -2,10 +2,12 @@
 
 mod alone;
 mod assisted;
+mod changed;
 mod checkpoint;
 mod database;
 mod flights;
 mod logs;
+mod mixed;
 mod native;
 pub mod peer;
 mod programs;

@@ -7,11 +7,11 @@
 //! | `peer_check` | the same, a word | adds to the word the entries of this thread that are not there, or are wrong |
 
 use anyhow::{Result, ensure};
-use nearpm_gpm::{Form, Log, Shape};
+use nearpm_gpm::Form;
 use nearpm_gpu::{Launch, Module, ObjectKind};
 
 use super::Bench;
-use crate::kernels::micro;
+use super::logs::hierarchical;
 use crate::report::Report;
 
 const GROUP: &str = "Logs of 16 B entries, another library's beside ours";
@@ -25,7 +25,7 @@ pub fn measure(bench: &Bench, ptx: String, report: &mut Report) -> Result<()> {
         // Their logs hold less than 4 GiB in an integer's offsets.
         let rounds = bench.scale.pick(4, (1 << 24) / threads);
         let theirs = peer(bench, &module, report, threads, rounds)?;
-        let ours = sealed(bench, report, threads, rounds)?;
+        let ours = hierarchical(bench, report, GROUP, threads, Form::Tail)?;
         report.value(GROUP, format!("ours over the other, {threads} threads"), ours / theirs, "x", None);
     }
     Ok(())
@@ -61,22 +61,6 @@ fn peer(bench: &Bench, module: &Module, report: &mut Report, threads: u32, round
         &times,
         None,
     );
-    Ok(median_rate(inserts, &times))
-}
-
-fn sealed(bench: &Bench, report: &mut Report, threads: u32, rounds: u32) -> Result<f64> {
-    let inserts = u64::from(threads) * u64::from(rounds);
-    let region = bench.region(inserts * 20 + 8 * u64::from(threads) + (4 << 20))?;
-    let shape = Shape { blocks: threads / BLOCK, threads: BLOCK };
-    let log = Log::create_hcl(&region, "log", shape, 16, rounds, Form::Tail)?;
-    let launch = |seed: u32| Launch::new(shape.blocks, BLOCK, [log.address().into(), rounds.into(), seed.into()]);
-    let times =
-        bench.times(|_| Ok(log.clear()?), |seed| bench.device.launch(micro().kernel("hcl_tail"), &launch(seed)))?;
-    log.check()?;
-    let mut count = 0;
-    log.visit(&mut |_, _, _| count += 1)?;
-    ensure!(count == inserts, "{count} of {inserts} entries are there");
-    report.rate(GROUP, name_of("ours, two fences", threads), inserts as f64 / 1e6, "M/s", &times, None);
     Ok(median_rate(inserts, &times))
 }
 

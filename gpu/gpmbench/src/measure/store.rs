@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gpm::Outcome;
-use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_scattered, persist_with_threads, store_pieces};
+use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_scattered, persist_with_threads};
 
-use super::Bench;
 use super::assisted::{Assisted, median};
+use super::{Bench, changed, mixed};
 use crate::kernels::kvs as kvs_kernels;
 use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 use crate::report::Report;
 
-const GROUP: &str = "gpKVS";
+pub(super) const GROUP: &str = "gpKVS";
 /// SETs of a batch: the paper's, and those of a run on the interpreter.
-const COUNT: usize = 1 << 21;
+pub(super) const COUNT: usize = 1 << 21;
 const SMALL_COUNT: usize = 300;
 /// Batches of a run, as in the paper.
 const BATCHES: u32 = 25;
 /// Threads of the processor that store what changed.
-const THREADS: usize = 16;
+pub(super) const THREADS: usize = 16;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let (set_bits, count): (u32, usize) = bench.scale.pick((9, SMALL_COUNT), (25, COUNT));
@@ -36,11 +36,11 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         assisted(bench, report, &kvs, &region, &mut model, &size)?;
         [(4096, "pages of 4 KiB"), (128, "sets of 128 B")]
             .into_iter()
-            .try_for_each(|(bytes, what)| gathered(bench, report, &kvs, &region, &mut model, bytes, what))?;
+            .try_for_each(|(bytes, what)| changed::measure(bench, report, &kvs, &region, &mut model, bytes, what))?;
         near(bench, report, &kvs, &region, &mut model)?;
         by_file(bench, report, &kvs)?;
     }
-    mixed(bench, report, &kvs, &region, &mut model, count)?;
+    mixed::measure(bench, report, &kvs, &region, &mut model, count)?;
     let operation: Duration = median(&logged) * BATCHES;
     drop(kvs);
     recovery(bench, report, region, &mut model, operation)
@@ -74,7 +74,7 @@ fn check_keys(kvs: &Kvs, model: &Model, pairs: &[(u64, u64)]) -> Result<()> {
 }
 
 /// The table in PM is the model's, byte by byte.
-fn check_table(kvs: &Kvs, region: &PmRegion, model: &Model, what: &str) -> Result<()> {
+pub(super) fn check_table(kvs: &Kvs, region: &PmRegion, model: &Model, what: &str) -> Result<()> {
     let (offset, bytes) = kvs.table();
     let table = region.read_vec(offset, bytes as usize)?;
     ensure!(model.equals(&table), "{what}: the table in PM is not what was put: no figure is printed");
@@ -121,49 +121,6 @@ fn assisted(
     Ok(())
 }
 
-/// CAP-mm of what changed: brought together on the GPU, copied to the processor's memory, stored and written back by threads of the processor.
-fn gathered(
-    bench: &Bench,
-    report: &mut Report,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
-    bytes: u32,
-    what: &str,
-) -> Result<()> {
-    let (offset, table) = kvs.table();
-    // Pages at most as the table has.
-    let most = (COUNT as u64 * u64::from(bytes)).min(table);
-    let (staging, bounce) = (bench.buffer(most)?, bench.region(most + (1 << 20))?);
-    let place = bounce.add("bounce", ObjectKind::Data, most, |_| Ok(()))?.offset;
-    let mut times = Vec::new();
-    let mut moved = 0;
-    for repeat in 0..3 {
-        let pairs = batch_of(200 + repeat, COUNT, 1 << 40);
-        let sets = Sets::new(&bench.device, &pairs)?;
-        model.apply(&pairs);
-        bench.device.synchronize()?;
-        times.push(bench.wall(&mut || {
-            let pieces = kvs.set_gathered(&sets, bytes, &staging)?;
-            moved = pieces.len() as u64 * u64::from(bytes);
-            bench.device.copy(bounce.address(place), staging.address(), moved)?;
-            bench.device.synchronize()?;
-            bounce.mapped(|from| {
-                region.mapped_mut(|to| {
-                    let to = &mut to[offset as usize..][..table as usize];
-                    store_pieces(to, &pieces, bytes as usize, &from[place as usize..], THREADS);
-                });
-            });
-            Ok(())
-        })?);
-    }
-    check_table(kvs, region, model, &format!("CAP-mm of changed {what}"))?;
-    let name = format!("CAP-mm of changed {what}, {} MiB a batch, {THREADS} threads", moved >> 20);
-    report.time(GROUP, name, &times, None);
-    over(report, &format!("GPM over CAP-mm of changed {what}"), &times);
-    Ok(())
-}
-
 /// GPM-NDP: the same kernels, and write-back of what they stored by threads of the processor: a pair a SET, and the log.
 fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model: &mut Model) -> Result<()> {
     let (offset, bytes) = kvs.table();
@@ -196,51 +153,6 @@ fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model:
     Ok(())
 }
 
-/// 95 GETs for 5 SETs, as the paper's second mix: a batch of SETs with undo, or CAP-mm of the whole table, and the GETs.
-fn mixed(
-    bench: &Bench,
-    report: &mut Report,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
-    count: usize,
-) -> Result<()> {
-    let (offset, bytes) = kvs.table();
-    for (assisted, name) in [(false, "GPM"), (true, "CAP-mm of the whole table, 8 threads")] {
-        let mut times = Vec::new();
-        for repeat in 0..=3 {
-            let pairs = batch_of(400 + repeat, count, 1 << 40);
-            let (set, asked) = pairs.split_at(count / 20);
-            let sets = Sets::new(&bench.device, set)?;
-            let (keys, found) = (bench.buffer(8 * asked.len() as u64)?, bench.buffer(8 * asked.len() as u64)?);
-            keys.upload(&asked.iter().flat_map(|pair| pair.0.to_le_bytes()).collect::<Vec<_>>())?;
-            bench.device.synchronize()?;
-            let time = bench.wall(&mut || {
-                if assisted {
-                    kvs.set_assisted(&sets)?;
-                    bench.device.synchronize()?;
-                    region.mapped(|all| persist_with_threads(&all[offset as usize..][..bytes as usize], 8));
-                } else {
-                    kvs.set(&sets)?;
-                }
-                kvs.look_up(&keys, &found)?;
-                Ok(bench.device.synchronize()?)
-            })?;
-            // The first loads the kernels.
-            if repeat > 0 {
-                times.push(time);
-            }
-            model.apply(set);
-            let values = found.download()?;
-            let right = asked.iter().zip(values.as_chunks::<8>().0);
-            let wrong = right.filter(|(pair, found)| model.get(pair.0).unwrap_or(0) != u64::from_le_bytes(**found));
-            ensure!(wrong.count() == 0, "{name}: a GET does not give what was set");
-        }
-        report.time("gpKVS 95:5", format!("{name}, a batch of {count}"), &times, None);
-    }
-    check_table(kvs, region, model, "95:5")
-}
-
 /// CAP-fs of the whole table.
 fn by_file(bench: &Bench, report: &mut Report, kvs: &Kvs) -> Result<()> {
     let ways = Assisted::new(bench, GROUP, "the whole table", vec![kvs.mirror()])?;
@@ -250,7 +162,8 @@ fn by_file(bench: &Bench, report: &mut Report, kvs: &Kvs) -> Result<()> {
     Ok(())
 }
 
-fn over(report: &mut Report, name: &str, times: &[Duration]) {
+/// GPM over what took these times.
+pub(super) fn over(report: &mut Report, name: &str, times: &[Duration]) {
     let ours = report.rows.iter().rev().find(|row| row.name.starts_with("the same, a batch")).map(|row| row.value);
     if let Some(ours) = ours {
         report.value(GROUP, name, median(times).as_secs_f64() * 1e3 / ours, "x", None);

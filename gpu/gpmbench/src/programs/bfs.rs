@@ -7,6 +7,10 @@ use super::THREADS;
 use crate::kernels::bfs;
 
 const UNSEEN: u32 = u32::MAX;
+/// Blocks that search at most: every GPU runs so many at the same time, and a level of a map of roads has a node for each of their threads.
+const MOST_BLOCKS: u32 = 16;
+/// Nodes of a graph for each block.
+const NODES_A_BLOCK: u32 = 1 << 10;
 
 /// A graph by rows: the edges of node n are `targets[starts[n]..starts[n + 1]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +69,10 @@ pub struct Bfs {
     targets: Buffer,
     levels: Buffer,
     frontiers: [Buffer; 2],
-    count: Buffer,
+    /// `bfs_counters`: nodes of a level by its number modulo 3, and blocks that came to a meeting.
+    counters: Buffer,
     in_frontier: u32,
+    blocks: u32,
 }
 
 impl Bfs {
@@ -103,8 +109,9 @@ impl Bfs {
             targets: Buffer::of_words(device, &graph.targets)?,
             levels: buffer()?,
             frontiers: [buffer()?, buffer()?],
-            count: Buffer::zeroed(device, 4)?,
+            counters: Buffer::zeroed(device, 16)?,
             in_frontier: 0,
+            blocks: (nodes / NODES_A_BLOCK).clamp(1, MOST_BLOCKS),
         };
         let level = program.level()?;
         let arguments = [
@@ -113,10 +120,10 @@ impl Bfs {
             (level as u32).into(),
             program.levels.address().into(),
             program.frontiers[level as usize % 2].address().into(),
-            program.count.address().into(),
+            program.counters.address().into(),
         ];
         device.launch(bfs().kernel("bfs_resume"), &Launch::over(nodes.into(), THREADS, arguments))?;
-        program.in_frontier = program.count.download_words()?[0];
+        program.in_frontier = program.counters.download_words()?[0];
         Ok(program)
     }
 
@@ -128,33 +135,41 @@ impl Bfs {
         Ok(self.region.read_sealed_word(self.done.offset)?)
     }
 
+    /// Searches by so many blocks, which the device runs at the same time.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: u32) -> Bfs {
+        self.blocks = blocks.max(1);
+        self
+    }
+
     /// Goes on to the end. Gives the last level that has nodes.
     ///
     /// # Errors
     /// What the device refuses.
     pub fn run(&mut self) -> Result<u64> {
-        let mut level = self.level()?;
-        while self.in_frontier > 0 {
-            self.count.fill(0)?;
-            let [now, next] = [level, level + 1].map(|level| self.frontiers[level as usize % 2].address());
+        let level = self.level()?;
+        if self.in_frontier > 0 {
+            let mut counters = [0; 4];
+            counters[level as usize % 3] = self.in_frontier;
+            self.counters.upload(&counters.map(u32::to_le_bytes).concat())?;
+            let [even, odd] = &self.frontiers;
             let arguments = [
                 self.starts.address().into(),
                 self.targets.address().into(),
-                now.into(),
-                self.in_frontier.into(),
                 (level as u32).into(),
                 self.levels.address().into(),
                 self.region.address(self.persistent.offset).into(),
-                next.into(),
-                self.count.address().into(),
+                self.region.address(self.done.offset).into(),
+                even.address().into(),
+                odd.address().into(),
+                self.counters.address().into(),
             ];
-            let launch = Launch::over(self.in_frontier.into(), THREADS, arguments);
-            self.region.device().launch(bfs().kernel("bfs_level"), &launch)?;
-            self.in_frontier = self.count.download_words()?[0];
-            level += 1;
-            self.region.write_sealed_word(self.done.offset, level)?;
+            let device = self.region.device();
+            device.launch(bfs().kernel("bfs_search"), &Launch::new(self.blocks, THREADS, arguments))?;
+            device.synchronize()?;
+            self.in_frontier = 0;
         }
-        Ok(level.saturating_sub(1))
+        Ok(self.level()?.saturating_sub(1))
     }
 
     /// The levels, as PM has them; [`u32::MAX`] for nodes that are not reached.

@@ -52,13 +52,18 @@ pub(super) fn of(code: &Code) -> Arc<[Instruction]> {
 }
 
 fn instruction(code: &Code, ins: &Ins, text: &str) -> Instruction {
+    let (reads, writes) = operands(code, ins);
+    Instruction { line: ins.line, unit: unit(&ins.op, text), reads: reads.into(), writes: writes.into() }
+}
+
+/// Registers that an instruction reads, and that it writes; predicates are numbered behind them.
+pub(crate) fn operands(code: &Code, ins: &Ins) -> (Vec<u16>, Vec<u16>) {
     let mut operands = Operands { registers: code.registers as u32, reads: Vec::new(), writes: Vec::new() };
     if let Some((predicate, _)) = ins.guard {
         operands.test(predicate);
     }
     operands.collect(&ins.op);
-    let Operands { reads, writes, .. } = operands;
-    Instruction { line: ins.line, unit: unit(&ins.op, text), reads: reads.into(), writes: writes.into() }
+    (operands.reads, operands.writes)
 }
 
 /// The unit; of arithmetic by the instruction's name, which the decoded form no longer has.

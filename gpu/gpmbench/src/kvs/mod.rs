@@ -1,11 +1,17 @@
 //! gpKVS: a key-value store in PM, with batches of SETs that happen or do not.
 
+mod assisted;
+mod model;
+
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Batch, Form, Log, Outcome, Shape, Sorter};
 use nearpm_gpu::{Argument, Buffer, Device, Launch, Module, Object, ObjectKind, PmRegion};
+
+pub(crate) use model::mix;
+pub use model::{Model, batch_of};
 
 /// Pairs of a set.
 pub const WAYS: usize = 8;
@@ -174,21 +180,6 @@ impl Kvs {
         self.update_mirror(sets.count)
     }
 
-    /// The same in the device's memory alone.
-    fn store_volatile(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
-        let (sorted, numbers) = self.sort(sets)?;
-        let input = [
-            sorted.into(),
-            numbers.into(),
-            sets.count.into(),
-            sets.keys.address().into(),
-            sets.values.address().into(),
-        ];
-        let changed = [self.mirror.address().into(), self.places.address().into(), self.pairs.address().into()];
-        self.run("kvs_set_volatile", sets.count, &[&input[..], &changed])?;
-        self.update_mirror(sets.count)
-    }
-
     fn update_mirror(&self, n: u32) -> Result<(), nearpm_gpu::Error> {
         let changed =
             [self.places.address().into(), self.pairs.address().into(), n.into(), self.mirror.address().into()];
@@ -235,123 +226,8 @@ impl Kvs {
         Ok(self.store(sets)?)
     }
 
-    /// GPM-NDP: kernels store to PM as for [`Kvs::set`], and `write_back` of the caller brings the caches' lines of the pairs with these numbers, and of the
-    /// log, to PM before the batch is committed.
-    ///
-    /// # Errors
-    /// As for [`Kvs::set`].
-    pub fn set_near(&self, sets: &Sets, write_back: &mut dyn FnMut(&[u32])) -> Result<u32> {
-        let logs = [&self.log];
-        let active = self.batch.begin(&logs)?;
-        self.store(sets)?;
-        let mut places = self.places.download_words()?;
-        places.truncate(sets.count as usize);
-        write_back(&places);
-        Ok(active.commit()?)
-    }
-
-    /// The table in the device's memory.
-    pub fn mirror(&self) -> &Buffer {
-        &self.mirror
-    }
-
-    /// CPU-assisted persistence: the batch changes the table in the device's memory alone; the whole of it is then copied to PM by the copy
-    /// engine. The caller makes it durable. Nothing is logged, so that a crash meanwhile is not recovered.
-    ///
-    /// # Errors
-    /// What the device refuses.
-    pub fn set_assisted(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
-        self.store_volatile(sets)?;
-        self.region.device().copy(self.table_address(), self.mirror.address(), self.table.bytes)
-    }
-
-    /// The same of what changed, in pieces of `bytes` bytes: they are brought together in `staging`, which has room for one a SET. Gives their
-    /// numbers, in the order in which they lie there.
-    ///
-    /// # Errors
-    /// What the device refuses.
-    pub fn set_gathered(&self, sets: &Sets, bytes: u32, staging: &Buffer) -> Result<Vec<u32>, nearpm_gpu::Error> {
-        self.store_volatile(sets)?;
-        let device = self.region.device();
-        let (pieces, count) = (Buffer::new(device, 4 * u64::from(sets.count))?, Buffer::zeroed(device, 4)?);
-        let arguments = [
-            self.places.address().into(),
-            sets.count.into(),
-            bytes.into(),
-            self.mirror.address().into(),
-            staging.address().into(),
-            pieces.address().into(),
-            count.address().into(),
-        ];
-        let launch = Launch::over(32 * u64::from(sets.count), THREADS, arguments);
-        device.launch(self.module.kernel("kvs_gather"), &launch)?;
-        let mut numbers = pieces.download_words()?;
-        numbers.truncate(count.download_words()?[0] as usize);
-        Ok(numbers)
-    }
-
     /// Where the table is in the region: offset and bytes.
     pub fn table(&self) -> (u64, u64) {
         (self.table.offset, self.table.bytes)
     }
-}
-
-/// The store as a processor has it: the oracle.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Model {
-    set_bits: u32,
-    pairs: Vec<(u64, u64)>,
-}
-
-/// The hash of a key: `mix` of `kvs.cu`.
-pub(crate) fn mix(key: u64) -> u64 {
-    let key = (key ^ key >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let key = (key ^ key >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    key ^ key >> 33
-}
-
-impl Model {
-    /// An empty store.
-    pub fn new(set_bits: u32) -> Model {
-        Model { set_bits, pairs: vec![(0, 0); WAYS << set_bits] }
-    }
-
-    fn set_of(&self, key: u64) -> usize {
-        if self.set_bits == 0 { 0 } else { (mix(key) >> (64 - self.set_bits)) as usize }
-    }
-
-    /// Sets pairs in their order.
-    pub fn apply(&mut self, pairs: &[(u64, u64)]) {
-        for &(key, value) in pairs {
-            let start = WAYS * self.set_of(key);
-            let set = &mut self.pairs[start..start + WAYS];
-            let own = set.iter().position(|pair| pair.0 == key);
-            let free = || set.iter().position(|pair| pair.0 == 0);
-            let way = own.or_else(free).unwrap_or(mix(key) as u32 as usize % WAYS);
-            set[way] = (key, value);
-        }
-    }
-
-    /// The value of a key.
-    pub fn get(&self, key: u64) -> Option<u64> {
-        let start = WAYS * self.set_of(key);
-        self.pairs[start..start + WAYS].iter().find(|pair| pair.0 == key).map(|pair| pair.1)
-    }
-
-    /// Whether a table in PM is this, byte by byte.
-    pub fn equals(&self, table: &[u8]) -> bool {
-        let (words, rest) = table.as_chunks::<8>();
-        let pairs = self.pairs.iter().flat_map(|&(key, value)| [key, value]);
-        rest.is_empty() && pairs.eq(words.iter().map(|&word| u64::from_le_bytes(word)))
-    }
-}
-
-/// A batch of `count` SETs that depends on nothing but the seed: keys below `range`, so that a small range has duplicates.
-pub fn batch_of(seed: u64, count: usize, range: u64) -> Vec<(u64, u64)> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(state)
-    };
-    (0..count).map(|_| (1 + next() % range, next() | 1)).collect()
 }

@@ -20,6 +20,6 @@ pub mod report;
 mod show;
 pub mod soak;
 
-pub use kernels::{db, kvs, micro, prefix, txn};
+pub use kernels::{bfs, db, kvs, micro, prefix, txn};
 pub use pattern::pattern;
 pub use show::show;

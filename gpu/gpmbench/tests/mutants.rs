@@ -1,8 +1,9 @@
 //! Fences that are missing or weaker: each is found by a crash campaign, or is known to be one that nothing depends on.
 
-use nearpm_gpmbench::crash::{Campaign, Database, LogForm, Scenario, Shared, Store, Sums, Transactions};
+use nearpm_gpmbench::crash::{Campaign, Database, LogForm, Resumed, Run, Scenario, Shared, Store, Sums, Transactions};
 use nearpm_gpmbench::db;
 use nearpm_gpmbench::prefix::Sizes;
+use nearpm_gpmbench::programs::{Bfs, Graph, levels_of};
 use nearpm_gpu::{Choice, Module, Schedule};
 
 /// A fence of a kernel: the kernel's name, and the fence's number in it.
@@ -137,5 +138,21 @@ fn fences_of_prefix_sums_are_all_needed() {
     let idle = [("whole_sums", 1)];
     killed(nearpm_gpmbench::prefix(), &["whole_sums"], &idle, &campaign(SECOND), &|module| {
         vec![Box::new(Sums { sizes: Sizes { arrays: 1, blocks: 2, threads: 64 }, module })]
+    });
+}
+
+/// All levels are searched by one launch, so that no end of a kernel stands in for the fence.
+#[test]
+fn the_fence_of_the_search_is_needed() {
+    killed(nearpm_gpmbench::bfs(), &["bfs_search"], &[], &campaign(1), &|module| {
+        let graph = Graph::roads(5, 4, 1);
+        let bytes_of = |levels: Vec<u32>| levels.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+        let (bytes, expected) = (Bfs::region_bytes(&graph), bytes_of(levels_of(&graph)));
+        let run: Run<'_> = Box::new(move |region| {
+            let mut program = Bfs::open_with(region, &graph, &module)?.with_blocks(2);
+            program.run()?;
+            Ok(bytes_of(program.levels()?))
+        });
+        vec![Box::new(Resumed { bytes, run, expected })]
     });
 }

@@ -53,7 +53,7 @@ pub(super) fn measure(
         check_table(kvs, region, model, name)?;
         report.time(GROUP, format!("{name}, a batch of {count}"), &times, None);
         let ours = *ours.get_or_insert(median(&times));
-        if number > 0 {
+        if number > 0 && bench.scale == Scale::Full {
             let over = median(&times).as_secs_f64() / ours.as_secs_f64().max(1e-9);
             report.value(GROUP, format!("GPM over {name}"), over, "x", None);
         }

@@ -1,7 +1,7 @@
 //! BFS: levels of the nodes of a graph like a map of roads.
 
 use anyhow::{Result, ensure};
-use nearpm_gpu::{Buffer, Launch, Object, ObjectKind, PmRegion};
+use nearpm_gpu::{Buffer, Launch, Module, Object, ObjectKind, PmRegion};
 
 use super::THREADS;
 use crate::kernels::bfs;
@@ -73,6 +73,7 @@ pub struct Bfs {
     counters: Buffer,
     in_frontier: u32,
     blocks: u32,
+    kernels: Module,
 }
 
 impl Bfs {
@@ -86,6 +87,14 @@ impl Bfs {
     /// # Errors
     /// No room or memory; one of another size is there.
     pub fn open(region: &PmRegion, graph: &Graph) -> Result<Bfs> {
+        Bfs::open_with(region, graph, bfs())
+    }
+
+    /// The same, with these kernels.
+    ///
+    /// # Errors
+    /// As for [`Bfs::open`].
+    pub fn open_with(region: &PmRegion, graph: &Graph, kernels: &Module) -> Result<Bfs> {
         let nodes = graph.nodes();
         let bytes = 4 * u64::from(nodes);
         if region.objects().iter().all(|object| object.name != "done") {
@@ -112,6 +121,7 @@ impl Bfs {
             counters: Buffer::zeroed(device, 16)?,
             in_frontier: 0,
             blocks: (nodes / NODES_A_BLOCK).clamp(1, MOST_BLOCKS),
+            kernels: kernels.clone(),
         };
         let level = program.level()?;
         let arguments = [
@@ -122,7 +132,7 @@ impl Bfs {
             program.frontiers[level as usize % 2].address().into(),
             program.counters.address().into(),
         ];
-        device.launch(bfs().kernel("bfs_resume"), &Launch::over(nodes.into(), THREADS, arguments))?;
+        device.launch(program.kernels.kernel("bfs_resume"), &Launch::over(nodes.into(), THREADS, arguments))?;
         program.in_frontier = program.counters.download_words()?[0];
         Ok(program)
     }
@@ -165,7 +175,7 @@ impl Bfs {
                 self.counters.address().into(),
             ];
             let device = self.region.device();
-            device.launch(bfs().kernel("bfs_search"), &Launch::new(self.blocks, THREADS, arguments))?;
+            device.launch(self.kernels.kernel("bfs_search"), &Launch::new(self.blocks, THREADS, arguments))?;
             device.synchronize()?;
             self.in_frontier = 0;
         }

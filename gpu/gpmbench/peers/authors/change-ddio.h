@@ -1,0 +1,4 @@
+// The register of the root port is left as it is.
+#pragma once
+static void ddio_on() {}
+static void ddio_off() {}

@@ -97,8 +97,8 @@ static double batch(const std::string &path, unsigned threads, uint64_t count) {
     std::vector<double> times;
     {
         pmem::kv::db db;
-        // A pair and its node take less than 256 bytes.
-        open(db, path, (64u << 20) + 256 * BATCHES * count);
+        // A pair, its node and its share of the buckets take less than 512 bytes.
+        open(db, path, (256u << 20) + 512 * BATCHES * count);
         for (uint64_t seed = 0; seed < BATCHES; seed++) {
             times.push_back(set(db, threads, seed, count));
             read_back(db, threads, seed, count);

@@ -1,4 +1,5 @@
-//! Fences that are missing or weaker: each is found by a crash campaign, or is known to be one that nothing depends on.
+//! Fences that are missing, weaker, or before the stores that they are behind: each is found by a crash campaign, or is known to be one that nothing
+//! depends on.
 
 use nearpm_gpmbench::crash::{Campaign, Database, LogForm, Resumed, Run, Scenario, Shared, Store, Sums, Transactions};
 use nearpm_gpmbench::db;
@@ -32,6 +33,21 @@ fn with_line(text: &str, at: usize, line: &str) -> String {
     text.lines().enumerate().map(|(number, old)| if number == at { line } else { old }.to_owned() + "\n").collect()
 }
 
+/// The text with a fence before the stores that lie between it and the branch, label or fence before it; None where there are none.
+fn with_fence_before_stores(text: &str, at: usize) -> Option<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let ends =
+        |line: &str| line.contains("bra") || line.contains(':') || line.contains("membar") || line.contains("bar.");
+    let first = (0..at)
+        .rev()
+        .take_while(|&number| !ends(lines[number]))
+        .filter(|&number| lines[number].trim().starts_with("st."))
+        .last()?;
+    let fence = lines.remove(at);
+    lines.insert(first, fence);
+    Some(lines.join("\n"))
+}
+
 /// A campaign for mutants: fences of a recovery are needed for a crash in it, so that there are several moments of it for each crash before.
 fn campaign(second: u64) -> Campaign {
     Campaign { schedules: vec![Schedule::RoundRobin], second, ..Campaign::sampled(1) }
@@ -49,11 +65,16 @@ fn killed(
     assert!(!all.is_empty());
     for ((kernel, number), at) in all {
         let expected = !idle.contains(&(kernel.as_str(), number));
-        // A fence that may go may be weaker, too.
-        for change in if expected { &["", "membar.gl;"][..] } else { &[""] } {
-            let mutant = Module::new("mutant", with_line(original.ptx(), at, change));
+        // A fence that may go may be weaker, or elsewhere, too.
+        let mut changes = vec![("gone", with_line(original.ptx(), at, ""))];
+        if expected {
+            changes.push(("weaker", with_line(original.ptx(), at, "membar.gl;")));
+            changes.extend(with_fence_before_stores(original.ptx(), at).map(|text| ("before its stores", text)));
+        }
+        for (change, text) in changes {
+            let mutant = Module::new("mutant", text);
             let found = scenarios(mutant).iter().any(|scenario| campaign.run(scenario.as_ref()).is_err());
-            assert_eq!(found, expected, "fence {number} of {kernel} as {change:?}");
+            assert_eq!(found, expected, "fence {number} of {kernel}, {change}");
         }
     }
 }
@@ -126,7 +147,7 @@ fn fences_of_the_table_with_a_conventional_log_are_all_needed() {
     // The end of the kernel; the removal of what a second removal would restore to the same value.
     let idle = [("db_update_conv", 2), ("db_undo_conv", 1)];
     // Of an entry only the old balance differs from that of the update before: few of the subsets lose it and keep the tail.
-    let campaign = Campaign { choices: (0..12).map(Choice::Seeded).collect(), ..campaign(3) };
+    let campaign = Campaign { choices: (0..12).map(Choice::Seeded).collect(), ..campaign(8) };
     killed(nearpm_gpmbench::db(), &idle.map(|(kernel, _)| kernel), &idle, &campaign, &|module| {
         let sizes = db::Sizes { rows: 16, updated: 8, groups: 2, partitions: 2 };
         vec![Box::new(Database { sizes, rows: 8, module })]

@@ -62,7 +62,7 @@ static rocksdb::Options options() {
     options.create_if_missing = true;
     options.write_buffer_size = 512 << 20;
     options.unordered_write = true;
-    // Else each log is given its 560 MiB at once, which a file system in memory fills with zeros.
+    // Else each log is given 590 MB at once, which a file system in memory fills with zeros.
     options.allow_fallocate = false;
     options.IncreaseParallelism(16);
     return options;

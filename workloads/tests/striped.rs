@@ -327,6 +327,27 @@ fn who_waits_for_whom_costs_time() {
     }
 }
 
+/// What one card has logged and others have only stored is committed on that card alone, whoever waits: a commit on the others would be one more
+/// answer to wait for. (New objects are stored to without a log; what says that they are allocated lies on the first card.)
+#[test]
+fn cards_that_only_stored_get_no_commit_of_a_durable_transaction() {
+    let commands = |synchronisation| {
+        let (cards, mechanism, engine, durability) = (2, Mechanism::Undo, Engine::Card, Durability::Durable);
+        let case = Case { cards, mechanism, engine, durability, synchronisation, seed: 0 };
+        let computer = ordinary(Cards::MODEL, Peers::default(), format!("stored-{case:?}"), cards);
+        computer.plug();
+        let pool = case.create(&computer);
+        let before = pool.statistics().commands;
+        let mut made: Vec<u64> = (0..16).map(|_| pool.tx(|tx| tx.alloc_zeroed(8192)).unwrap()).collect();
+        made.sort_unstable();
+        let far = made.iter().filter(|&&at| at - made[0] > 1 << 20).count();
+        assert!(far >= 4, "chunks go to the cards in turn: {made:?}");
+        pool.statistics().commands - before
+    };
+    let [software, delayed] = BOTH.map(commands);
+    assert_eq!(software, delayed);
+}
+
 /// A card that does not come back is named, the others are as the cut left them, and everything recovers when it is back.
 #[test]
 fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {

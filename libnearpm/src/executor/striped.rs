@@ -4,6 +4,7 @@
 //! the others. So nobody writes such a word before every participant has all of it, log and data, durably. Either the
 //! processor waits for that, member by member, before it sends the first word; or the cards do, by themselves, each behind what came over its link. In both
 //! cases the same holds for what the transaction comes after: an earlier commit that was not waited for, on a member that takes no part, is waited for now.
+//! What one member alone has logged is committed there alone: the processor waits for what was only stored on others.
 //!
 //! Where everything is on one member, its link keeps the order and nobody waits.
 
@@ -177,8 +178,11 @@ impl Executor for StripedExecutor {
     fn commit(&mut self, _: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
         let logged = self.logged;
         let touched = self.take_touched();
-        // Cards that wait by themselves see also to what was only stored.
-        let committing = if self.delayed { touched } else { logged };
+        // Cards that wait by themselves see also to what was only stored. Where one alone holds the log and the processor waits for an
+        // answer anyway, it asks the others before the commit instead: as many round trips, and no commit on them, whose acceptance the last
+        // answer would wait for.
+        let asks = logged.len() == 1 && durability == Durability::Durable;
+        let committing = if self.delayed && !asks { touched } else { logged };
         self.commit_on(committing, touched, durability, |all, member, participants, durability| {
             let word = Word { participants, ..word };
             all.on(member, |part, medium| part.commit(medium, word, durability))

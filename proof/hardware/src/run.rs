@@ -79,12 +79,18 @@ impl Runner {
     pub fn run(&self, property: &Property) -> Result<Outcome> {
         let start = Instant::now();
         let verilog = property.unit.verilog();
-        let (asserts, covers) = self.attach(property, &verilog, "model", false)?;
-        let verdict = self.verdict(property, &verilog)?;
+        let mut parts = vec![Part::new("model", &verilog, false), Part::new("directed", &verilog, true)];
+        if self.mutants {
+            for (number, mutant) in property.mutants.iter().enumerate() {
+                parts.push(Part::new(&part_of(number), &edit::mutate(&verilog, mutant)?, true));
+            }
+        }
+        let (asserts, covers) = self.attach(property, &parts)?;
+        let verdict = self.verdict(property)?;
         let mut mutants = Vec::new();
         if self.mutants && verdict == Verdict::Proved {
             for (number, mutant) in property.mutants.iter().enumerate() {
-                mutants.push(self.kill(property, &verilog, mutant, number)?);
+                mutants.push(self.kill(property, mutant, number)?);
             }
         }
         Ok(Outcome { property: property.clone(), asserts, covers, verdict, mutants, time: start.elapsed() })
@@ -98,34 +104,34 @@ impl Runner {
         (self.progress)(&format!("{}: {what}", property.name));
     }
 
-    /// Makes `model.smt2` of a unit with the property in it, and counts what is attached.
-    fn attach(&self, property: &Property, verilog: &str, part: &str, directed: bool) -> Result<(usize, usize)> {
-        let folder = self.folder(property, part);
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let mut text = verilog.to_string();
-        for instance in &property.cut {
-            text = edit::cut(&text, instance)?;
+    /// Makes `model.smt2` of each part with the property in it, and counts what is attached: the same in each.
+    ///
+    /// yosys takes longer to start than to make a model, so that one process makes all of them.
+    fn attach(&self, property: &Property, parts: &[Part]) -> Result<(usize, usize)> {
+        for part in parts {
+            let folder = self.folder(property, &part.name);
+            std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            write(&folder, "unit.v", &prepared(property, &part.verilog)?)?;
         }
-        for instance in &property.watch {
-            text = edit::watch(&text, instance)?;
+        let folder = self.work.join(&property.name);
+        let script = |of: fn(&Property, &Part) -> String| -> String { parts.iter().map(|p| of(property, p)).collect() };
+        self.tools.yosys(&folder, &script(flattened))?;
+        for part in parts {
+            let folder = self.folder(property, &part.name);
+            let flat = std::fs::read_to_string(folder.join("flat.v")).context("yosys left no Verilog")?;
+            write(&folder, "attached.v", &edit::inject(&flat, &property.body)?)?;
         }
-        write(&folder, "unit.v", &text)?;
-        let arrays = if !property.apart { "" } else { "-mem2reg" };
-        self.tools.yosys(
-            &folder,
-            &format!("read_verilog {arrays} -sv -formal unit.v; hierarchy -check -top top; proc; flatten; write_verilog -noattr flat.v"),
-        )?;
-        let flat = std::fs::read_to_string(folder.join("flat.v")).context("yosys left no Verilog")?;
-        write(&folder, "attached.v", &edit::inject(&flat, &property.body)?)?;
-        let directed = if directed { "-D DIRECTED" } else { "" };
-        self.tools.yosys(
-            &folder,
-            &format!(
-                "read_verilog {directed} -icells -sv -formal attached.v; prep -top top; delete -output o:*; memory_map; opt_clean -purge; \
-                 chformal -lower; opt_clean -purge; dffunmap; setundef -undriven -anyseq; write_smt2 -wires model.smt2"
-            ),
-        )?;
-        let model = std::fs::read_to_string(folder.join("model.smt2")).context("yosys left no model")?;
+        self.tools.yosys(&folder, &script(encoded))?;
+        for part in parts {
+            self.check_counts(property, part)?;
+        }
+        Ok((property.asserts, property.covers))
+    }
+
+    /// What yosys has attached is what the property declares.
+    fn check_counts(&self, property: &Property, part: &Part) -> Result<()> {
+        let model = self.folder(property, &part.name).join("model.smt2");
+        let model = std::fs::read_to_string(model).context("yosys left no model")?;
         let count =
             |kind: &str| model.lines().filter(|line| line.starts_with(&format!("; yosys-smt2-{kind} "))).count();
         let counts = (count("assert"), count("cover"));
@@ -142,10 +148,10 @@ impl Runner {
         if property.in_order && labels(&property.body).len() != counts.0 {
             bail!("{}: an assertion without a name", property.name);
         }
-        Ok(counts)
+        Ok(())
     }
 
-    fn verdict(&self, property: &Property, verilog: &str) -> Result<Verdict> {
+    fn verdict(&self, property: &Property) -> Result<Verdict> {
         let model = self.folder(property, "model");
         self.say(property, "from the start");
         match self.tools.solve(&model, Question::Base, property.depth, self.seconds)? {
@@ -167,7 +173,6 @@ impl Runner {
             Answer::Timeout => return Ok(Verdict::Undecided(Question::Step)),
         }
         self.say(property, "cover");
-        self.attach(property, verilog, "directed", true)?;
         let directed = self.folder(property, "directed");
         Ok(match self.tools.solve(&directed, Question::Cover, property.cover_depth, self.seconds)? {
             Answer::Passed => Verdict::Proved,
@@ -178,15 +183,68 @@ impl Runner {
 
     /// A mutant is refuted by a trace from the start in which an assertion fails. It may take the directed assumptions, which
     /// permit fewer traces.
-    fn kill(&self, property: &Property, verilog: &str, mutant: &Mutant, number: usize) -> Result<Killed> {
+    fn kill(&self, property: &Property, mutant: &Mutant, number: usize) -> Result<Killed> {
         self.say(property, &format!("mutant: {}", mutant.what));
-        let part = format!("mutant-{number}");
-        self.attach(property, &edit::mutate(verilog, mutant)?, &part, true)?;
-        let answer = self.tools.solve(&self.folder(property, &part), Question::Base, mutant.depth, self.seconds)?;
+        let folder = self.folder(property, &part_of(number));
+        let answer = self.tools.solve(&folder, Question::Base, mutant.depth, self.seconds)?;
         let by = if let Answer::Failed(by) = answer { Some(by) } else { None };
         Ok(Killed { what: mutant.what.clone(), by })
     }
 }
+
+/// A model of a property: of the unit, or of a mutant.
+struct Part {
+    /// Its folder below the property's.
+    name: String,
+    verilog: String,
+    /// With the assumptions that lead to what is to be covered.
+    directed: bool,
+}
+
+impl Part {
+    fn new(name: &str, verilog: &str, directed: bool) -> Self {
+        Self { name: name.to_owned(), verilog: verilog.to_owned(), directed }
+    }
+}
+
+fn part_of(mutant: usize) -> String {
+    format!("mutant-{mutant}")
+}
+
+/// The Verilog as yosys gets it: instances cut out, memories seen through one word.
+fn prepared(property: &Property, verilog: &str) -> Result<String> {
+    let mut text = verilog.to_string();
+    for instance in &property.cut {
+        text = edit::cut(&text, instance)?;
+    }
+    for instance in &property.watch {
+        text = edit::watch(&text, instance)?;
+    }
+    Ok(text)
+}
+
+/// yosys's script that makes `flat.v` of a part, and forgets it.
+fn flattened(property: &Property, part: &Part) -> String {
+    let arrays = if !property.apart { "" } else { "-mem2reg" };
+    let name = &part.name;
+    format!(
+        "read_verilog {arrays} -sv -formal {name}/unit.v; hierarchy -check -top top; proc; flatten; \
+         write_verilog -noattr {name}/flat.v; {FORGET}"
+    )
+}
+
+/// The one that makes `model.smt2` of `attached.v`.
+fn encoded(_: &Property, part: &Part) -> String {
+    let (name, directed) = (&part.name, if part.directed { "-D DIRECTED" } else { "" });
+    format!(
+        "read_verilog {directed} -icells -sv -formal {name}/attached.v; prep -top top; delete -output o:*; memory_map; \
+         opt_clean -purge; chformal -lower; opt_clean -purge; dffunmap; setundef -undriven -anyseq; \
+         write_smt2 -wires {name}/model.smt2; {FORGET}"
+    )
+}
+
+/// Neither modules nor macros of a part are there for the next.
+const FORGET: &str = "design -reset; design -reset-vlog; ";
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(folder.join(name), text).with_context(|| format!("cannot write {name} in {}", folder.display()))

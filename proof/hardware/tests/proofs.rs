@@ -7,6 +7,7 @@ use nearpm_proofs::property::{self, Property, Tier};
 use nearpm_proofs::report;
 use nearpm_proofs::run::{Runner, Verdict};
 use nearpm_proofs::tools::Tools;
+use nearpm_verilate::{Maker, kept};
 
 /// The tools, or `None` where they are not installed. Where everything is, by the word of whoever runs the tests, that is a failure.
 fn tools() -> Option<Tools> {
@@ -25,30 +26,85 @@ fn runner(tools: Tools, name: &str) -> Runner {
     Runner { tools, work, seconds: 1800, mutants: true, progress: |what| eprintln!("{what}") }
 }
 
-fn prove(tier: Tier) {
-    let Some(tools) = tools() else { return };
-    let runner = runner(tools, if tier == Tier::Fast { "fast" } else { "thorough" });
+/// The code that asks: what an outcome hangs on besides the property, the unit as Verilog, and the tools.
+const ASKED_BY: Maker = Maker::Sources(concat!(
+    include_str!("../src/edit.rs"),
+    include_str!("../src/run.rs"),
+    include_str!("../src/tools.rs")
+));
+
+/// Proves a property and refutes its mutants, unless the same was done before: the same question to the same tools has
+/// the same answer, and only that of a property that holds is kept.
+fn prove(name: &str) {
     let properties = property::all().expect("the properties are read");
-    let outcomes: Vec<_> = properties
-        .iter()
-        .filter(|property| property.tier == tier)
-        .map(|property| runner.run(property).expect("the tools run"))
-        .collect();
-    let table = report::table(&outcomes);
+    let property = properties.into_iter().find(|property| property.name == name).expect("there is such a property");
+    let wanted = match property.tier {
+        Tier::Fast => true,
+        Tier::Thorough => nearpm_tier::thorough(),
+        Tier::Open => false,
+    };
+    let Some(tools) = tools().filter(|_| wanted) else { return };
+    let installed = tools.installed().expect("the tools say what they are");
+    let runner = runner(tools, "proofs");
+    let make = || {
+        let outcome = runner.run(&property).expect("the tools run");
+        let table = report::table(std::slice::from_ref(&outcome));
+        assert!(outcome.holds(), "{table}");
+        [table]
+    };
+    let question = format!("{property:?}\n{}\n{installed}", property.unit.verilog());
+    let [table] = kept(ASKED_BY, &question, ["outcome"], make).expect("the cache of models can be used");
     println!("{table}");
-    assert!(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.holds()), "{table}");
+}
+
+/// A test for each property, so that one can be tried alone, and two at a time.
+macro_rules! proofs {
+    ($($name:ident),* $(,)?) => {
+        const PROVED: &[&str] = &[$(stringify!($name)),*];
+        mod holds_and_its_mutants_do_not {
+            $(#[test]
+            fn $name() {
+                super::prove(stringify!($name));
+            })*
+        }
+    };
+}
+
+proofs! {
+    command_port_axi,
+    completion_writer_axi,
+    decoder_ranges,
+    dependency_matrix,
+    dispatcher_slots,
+    dispatcher_time,
+    dma_read_request,
+    dma_write_request,
+    fifo,
+    host_port_axi,
+    host_queue_lines,
+    mapping_saved,
+    memory_port_axi,
+    memory_port_bursts,
+    memory_port_time,
+    memory_split_bursts,
+    multi_device,
+    ordering_point_queries,
+    ordering_point_time,
+    parked_places,
+    persist_buffer_lines,
+    persist_buffer_order,
+    persist_buffer_progress,
+    range_table,
+    request_slots_saved,
+    round_robin,
 }
 
 #[test]
-fn fast_properties_hold_and_their_mutants_do_not() {
-    prove(Tier::Fast);
-}
-
-#[test]
-fn thorough_properties_hold_and_their_mutants_do_not() {
-    if nearpm_tier::thorough() {
-        prove(Tier::Thorough);
-    }
+fn each_property_has_its_test() {
+    let properties = property::all().expect("the properties are read");
+    let names: Vec<&str> = properties.iter().map(|property| &*property.name).collect();
+    assert_eq!(names, PROVED);
+    assert!(properties.iter().any(|property| property.tier == Tier::Fast));
 }
 
 fn fifo() -> Property {

@@ -16,10 +16,14 @@ use nearpm_interface::registers::{self as reg, firmware_status};
 use crate::error::{CardError, CommandFailure, FirmwareError};
 use crate::options::{CardOptions, Waiting};
 use crate::page::{self, CommandPage, Latched, Ticket};
-use crate::parked::Number;
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, LostStores, Registers, State};
-use crate::sharing::Sharing;
+
+pub mod parked;
+pub mod sharing;
+
+use parked::Number;
+use sharing::Sharing;
 
 /// Configuration space: vendor and device (PCI Express base specification, 7.5.1.1).
 const CONFIG_IDENTITY: u16 = 0x00;

@@ -3,8 +3,8 @@
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::status::Status;
 
+use crate::lost_stores::LostStores;
 use crate::pci::PciError;
-use crate::registers::LostStores;
 
 nearpm_interface::debug_as_display!(CommandError, CommandFailure, FirmwareError, CardError);
 

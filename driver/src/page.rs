@@ -673,6 +673,6 @@ impl CommandPage {
 }
 
 #[cfg(test)]
-mod orders;
+mod order_tests;
 #[cfg(test)]
 mod tests;

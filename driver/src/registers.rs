@@ -1,12 +1,11 @@
 //! The register block, typed. Offsets and values come from [`nearpm_interface::registers`].
 
-use std::ops::Range;
-
 use bitflags::bitflags;
-use nearpm_interface::geometry::{LINE_U64, REGISTER_BAR, REGISTER_BAR_BYTES};
+use nearpm_interface::geometry::{REGISTER_BAR, REGISTER_BAR_BYTES};
 use nearpm_interface::registers::{self as reg, capability, control};
 
 use crate::error::CardError;
+pub use crate::lost_stores::LostStores;
 use crate::pci::{Caching, Mapping, PciFunction};
 
 bitflags! {
@@ -73,25 +72,6 @@ impl State {
             reg::state::SAVED => State::Saved,
             other => State::Unknown(other),
         }
-    }
-}
-
-/// Stores that memory refused after the card had accepted them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostStores {
-    /// How many.
-    pub count: u32,
-    /// Lowest device address of their lines.
-    pub first: u64,
-    /// Highest device address of their lines.
-    pub last: u64,
-}
-
-impl LostStores {
-    /// The bytes from the first lost line to the last one, as far as they lie in a range of device addresses; `None` where none does.
-    pub fn within(&self, place: &Range<u64>) -> Option<Range<u64>> {
-        let lost = self.first.max(place.start)..self.last.saturating_add(LINE_U64).min(place.end);
-        (lost.start < lost.end).then_some(lost)
     }
 }
 

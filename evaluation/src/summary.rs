@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
+use statrs::statistics::Statistics;
 
 use crate::case::{Case, Charge, Configuration, pools};
 use crate::meter::Kind;
@@ -29,11 +30,8 @@ pub struct Mean {
 impl Mean {
     /// Of some values; `None` of none.
     pub fn of(values: &[f64]) -> Option<Mean> {
-        let n = values.len() as f64;
-        let value = values.iter().sum::<f64>() / n;
-        let squares = values.iter().map(|v| (v - value).powi(2)).sum::<f64>();
-        let deviation = (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
-        (!values.is_empty()).then_some(Mean { value, deviation })
+        let deviation = (values.len() > 1).then(|| values.std_dev());
+        (!values.is_empty()).then(|| Mean { value: values.mean(), deviation })
     }
 }
 
@@ -282,13 +280,13 @@ impl Summary {
     /// The mean over the nine programs, of each seed, and the mean of these: its deviation is that of averages. `None` where a program is missing.
     /// `value` is asked for a summary of one seed.
     pub fn average(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
-        self.over_programs(value, |values| values.iter().sum::<f64>() / values.len() as f64)
+        self.over_programs(value, |values| values.mean())
     }
 
     /// As [`Summary::average`], the geometric mean: of ratios it is the same whichever of the two is the baseline, and one program that gains much does not
     /// make it.
     pub fn geometric(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
-        self.over_programs(value, |values| (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
+        self.over_programs(value, |values| values.geometric_mean())
     }
 
     /// What `fold` makes of the values of the nine programs, of each seed, and the mean of these.

@@ -1,6 +1,5 @@
 //! The 64-byte command.
 
-use crate::firmware::Operand;
 use crate::geometry::{COMMAND_PAGE_BYTES, LINE, SLOTS_PER_PAGE};
 use crate::layout::layout;
 use crate::seal;
@@ -94,15 +93,6 @@ opcodes! {
 pub const OPCODES: usize = 32;
 
 impl Command {
-    /// The field that holds an operand.
-    pub fn operand(&self, operand: Operand) -> u64 {
-        match operand {
-            Operand::Source => self.source,
-            Operand::Destination => self.destination,
-            Operand::Auxiliary => self.auxiliary,
-        }
-    }
-
     /// The bytes to post, checksum included.
     pub fn encode(&self) -> [u8; LINE] {
         let mut bytes = Command { crc: 0, ..*self }.to_bytes();

@@ -4,7 +4,7 @@
 //! translate, check and compare before a unit sees the command, and up to [`PROGRAM_WORDS`]
 //! microinstructions, which the units run. A new mechanism is a new image, not a new card.
 
-use crate::command::OPCODES;
+use crate::command::{Command, OPCODES};
 use crate::layout::layout;
 
 /// Version of the image format.
@@ -58,6 +58,17 @@ impl Operand {
     /// The operand of a two-bit code; 3 names none.
     pub fn from_code(code: u8) -> Option<Operand> {
         [Operand::Source, Operand::Destination, Operand::Auxiliary].get(code as usize).copied()
+    }
+}
+
+impl Command {
+    /// The field that holds an operand.
+    pub fn operand(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Source => self.source,
+            Operand::Destination => self.destination,
+            Operand::Auxiliary => self.auxiliary,
+        }
     }
 }
 

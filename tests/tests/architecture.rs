@@ -64,7 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
         ],
     ),
-    ("nearpm-bench", &[]),
+    ("nearpm-bench", &["nearpm-text"]),
     // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.
     ("nearpm-ptx", &[]),
     ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
@@ -94,6 +94,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
             "nearpm-workloads",
             "nearpm-bench",
+            "nearpm-text",
         ],
     ),
     (

@@ -73,12 +73,19 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// A size in a unit that leaves three digits or so before the point.
+/// A size: a round one as it is meant, any other in a unit that leaves three digits or so before the point.
+///
+/// `humansize` writes round sizes with decimals, and others with the same number of decimals whatever their size.
 pub fn size(bytes: u64) -> String {
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
     match bytes {
-        0..10_240 => format!("{bytes} B"),
-        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        0..KIB => format!("{bytes} B"),
+        _ if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+        _ if bytes < MIB && bytes.is_multiple_of(KIB) => format!("{} KiB", bytes / KIB),
+        KIB..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{:.1} KiB", bytes as f64 / KIB as f64),
+        _ => format!("{:.1} MiB", bytes as f64 / MIB as f64),
     }
 }
 
@@ -101,6 +108,8 @@ mod tests {
         assert_eq!(grouped(100000), "100 000");
         assert_eq!(time(1500), "1500 ns");
         assert_eq!(time(1_500_000), "1500.0 us");
-        assert_eq!(size(20480), "20.0 KiB");
+        let sizes = [64, 4096, 5000, 20480, 20481, 2 << 20, 3 << 19, 19 << 19];
+        let shown = ["64 B", "4 KiB", "5000 B", "20 KiB", "20.0 KiB", "2 MiB", "1536.0 KiB", "9728.0 KiB"];
+        assert_eq!(sizes.map(size), shown);
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`share`] | the card, who uses it, and the socket |
+//! | [`share`] | the card, and who uses it |
 //! | [`claims`] | what each process has: mapping entries, pools, the lock of the table of pools |
 //! | `client` | the function of one process: its BARs |
+//! | `seats` | the socket, where who comes gets a function |
 //! | `traffic` | its command pages: what is checked, posted for it and told to it |
 //!
 //! **What is kept apart.** A command reaches the card only if its (pool, thread) was mapped by the same process, and a mapping lies in no pool of another one. The
@@ -18,6 +19,7 @@
 
 pub mod claims;
 mod client;
+mod seats;
 pub mod share;
 mod traffic;
 

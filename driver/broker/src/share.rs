@@ -1,18 +1,14 @@
-//! The card, who uses it, and the socket.
+//! The card, and who uses it.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, bail, ensure};
 use nearpm_driver::pci::{Caching, Mapping};
 use nearpm_driver::registers::Capabilities;
 use nearpm_driver::{Card, CardError};
-use nearpm_endpoint::server::{self, Host};
 use nearpm_interface::geometry::COMMAND_PAGES;
-use nix::errno::Errno;
 
 use crate::claims::{Claims, Seat};
-use crate::client::Client;
 
 /// Processes that can share a card: page 0 maps and unmaps for all of them.
 pub const SEATS: usize = COMMAND_PAGES - 1;
@@ -57,14 +53,6 @@ impl Share {
         }))
     }
 
-    /// Serves processes on a socket.
-    ///
-    /// # Errors
-    /// If the socket cannot be made, or the card has gone or failed.
-    pub fn serve(self: &Arc<Self>, path: &Path) -> Result<()> {
-        server::serve(&Seats(self.clone()), path)
-    }
-
     pub(crate) fn claims(&self) -> MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +68,15 @@ impl Share {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    fn take_seat(&self) -> Option<Seat> {
+    /// Why the card was given up, if it was.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &*self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(why) => bail!("{why}; what was acknowledged is kept: start this again when the card is back"),
+        }
+    }
+
+    pub(crate) fn take_seat(&self) -> Option<Seat> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let free = taken.iter().position(|taken| !taken)?;
         taken[free] = true;
@@ -89,42 +85,5 @@ impl Share {
 
     pub(crate) fn leave_seat(&self, seat: Seat) {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)[usize::from(seat) - 1] = false;
-    }
-}
-
-/// Gives functions to those who come.
-struct Seats(Arc<Share>);
-
-impl Host for Seats {
-    type Device = Client;
-
-    fn name(&self) -> &'static str {
-        "nearpm card share"
-    }
-
-    fn admit(&self) -> Result<Client, Errno> {
-        let seat = self.0.take_seat().ok_or(Errno::EUSERS)?;
-        let refused = match Client::new(self.0.clone(), seat) {
-            Ok(Some(client)) => return Ok(client),
-            Ok(None) => Errno::EAGAIN,
-            Err(error) => {
-                self.0.fail(&error);
-                Errno::EIO
-            }
-        };
-        self.0.leave_seat(seat);
-        Err(refused)
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.0.works()
-            && let Err(error) = self.0.card.registers().state()
-        {
-            self.0.fail(&error);
-        }
-        match &*self.0.failure.lock().unwrap_or_else(PoisonError::into_inner) {
-            None => Ok(()),
-            Some(why) => bail!("{why}; what was acknowledged is kept: start this again when the card is back"),
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nearpm_interface::registers::{self as reg, parked_action};
 
-use crate::card::Card;
+use super::Card;
 use crate::error::CardError;
 use crate::registers::Registers;
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::sharing::{self as reg, action, outcome};
 
-use crate::card::Card;
+use super::Card;
 use crate::error::CardError;
 use crate::page::Ended;
 use crate::registers::{Capabilities, Registers};

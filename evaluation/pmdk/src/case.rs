@@ -1,5 +1,6 @@
 //! What is run: a program with its parameters.
 
+use nearpm_text::size;
 use serde::{Deserialize, Serialize};
 
 use crate::programs::Program;
@@ -120,14 +121,6 @@ impl Case {
             title += &format!(", {} threads", self.threads);
         }
         title
-    }
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Medians, spreads, and ratios of what was measured in turn.
 
 use serde::{Deserialize, Serialize};
+use statrs::statistics::{Data, Max, Median, Min};
 
 /// A figure from many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,13 +17,11 @@ pub struct Figure {
 impl Figure {
     /// The figure of samples, or `None` of none.
     pub fn of(samples: &[f64]) -> Option<Figure> {
-        let mut sorted = samples.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (&min, &max) = (sorted.first()?, sorted.last()?);
-        let middle = sorted.len() / 2;
-        let median =
-            if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
-        Some(Figure { median, min, max })
+        if samples.is_empty() {
+            return None;
+        }
+        let samples = Data::new(samples.to_vec());
+        Some(Figure { median: samples.median(), min: samples.min(), max: samples.max() })
     }
 
     /// The figure of `above / below`, round by round: what disturbs the machine in one round disturbs both.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use nearpm::Mechanism;
 use nearpm_sim::microbenchmark;
 use nearpm_sim::profile::{EMBEDDED, Profile};
+use nearpm_text::size;
 use nearpm_workloads::programs::Program;
 
 use super::figures::{EDGE, exact, origin, programs, series, unit_names};
@@ -99,15 +100,6 @@ fn units_with_threads(summary: &Summary) -> Figure {
             panels: Panel::only(all),
             published: Vec::new(),
         },
-    }
-}
-
-/// Sizes, for people.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
     }
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use nearpm::Mechanism;
 use nearpm_workloads::programs::Program;
 
-use super::tables::{Table, head, short, whole};
+use super::table::{Table, head, short, whole};
 use crate::case::Configuration;
 use crate::plan::{COMPARED, OURS, PAPER};
 use crate::summary::{Mean, Promise, Selection, Summary, promise};

@@ -5,9 +5,9 @@ use nearpm::Mechanism;
 use nearpm_sim::microbenchmark::{self, PUBLISHED, SIZES};
 use nearpm_workloads::programs::Program;
 
+use super::comparisons::BASELINE;
 use super::svg::{Chart, Form, Panel, Series};
-use super::tables::MISSING;
-use super::text::BASELINE;
+use super::table::MISSING;
 use super::{Figure, command, on_rtl, profile};
 use crate::case::Configuration;
 use crate::copies::COPIES;

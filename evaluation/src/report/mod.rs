@@ -15,21 +15,25 @@ use crate::summary::Summary;
 
 mod beyond;
 mod columns;
+mod comparisons;
 mod figures;
 mod findings;
 mod natively;
 mod on_rtl;
 mod profiles;
 mod svg;
+mod table;
 mod tables;
 mod terminal;
 mod text;
 
+pub use comparisons::{Average, Comparison, comparisons};
 pub use natively::{described, natively};
 pub use on_rtl::{beside_the_model, copies};
 use svg::Chart;
-pub use tables::{Table, tables};
-pub use text::{Average, Comparison, comparisons, speed, text};
+pub use table::Table;
+pub use tables::tables;
+pub use text::{speed, text};
 
 /// A figure.
 pub struct Figure {

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 use nearpm::Mechanism;
 use nearpm_workloads::programs::Inputs;
+use statrs::statistics::Statistics;
 
-use super::tables::{MISSING, Table, head, short, whole};
+use super::table::{MISSING, Table, head, short, whole};
 use crate::case::Configuration;
 use crate::natively::{ORIGIN, Row};
 
@@ -94,11 +95,12 @@ fn by_mechanism(rows: &[Row]) -> Table {
             if with.is_empty() {
                 continue;
             }
-            let mean = |of: fn(&Row) -> f64| with.iter().map(|row| of(row)).sum::<f64>() / with.len() as f64;
+            let of_all = |of: fn(&Row) -> f64| with.iter().map(move |row| of(row));
+            let mean = |of: fn(&Row) -> f64| of_all(of).mean();
             cells.push(vec![
                 format!("{}, {}", name(wanted), inputs.name()),
                 ratio(mean(|row| row.over_bare)),
-                ratio(mean(|row| row.over_bare.ln()).exp()),
+                ratio(of_all(|row| row.over_bare).geometric_mean()),
                 format!("{:.1} %", 100.0 * mean(|row| 1.0 - 1.0 / row.over_bare)),
                 short(mean(|row| row.log_entries)),
                 short(mean(|row| row.shadow_pages)),

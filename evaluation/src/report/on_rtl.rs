@@ -3,9 +3,10 @@
 use anyhow::Result;
 use maud::{Markup, html};
 use nearpm_sim::microbenchmark::Point;
+use nearpm_text::size;
 
-use super::tables::{Table, head, short, whole};
-use super::{beyond::size, profile};
+use super::profile;
+use super::table::{Table, head, short, whole};
 use crate::case::{Case, Configuration};
 use crate::copies::{COPIES, Copies, LOG_BYTES};
 use crate::device::Device;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::tables::MISSING;
+use super::table::MISSING;
 use crate::summary::Mean;
 
 const WIDTH: f64 = 760.0;

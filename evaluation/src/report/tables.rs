@@ -1,15 +1,16 @@
 //! Tables of results: in the text of `nearpm bench`, on the page, and in `docs/evaluation.md`, which a test holds to the stored results of the quick form.
 
 use anyhow::Result;
-use maud::{Markup, html};
 use nearpm::Mechanism;
 use nearpm_sim::microbenchmark::{self, PUBLISHED};
+use nearpm_text::size;
 use nearpm_workloads::programs::Program;
 
-use super::beyond::{LOG_BYTES, log_rate, size};
+use super::beyond::{LOG_BYTES, log_rate};
 use super::columns;
+use super::comparisons::{Average, Comparison, comparisons};
 use super::profile;
-use super::text::{Average, Comparison, comparisons};
+use super::table::{MISSING, Table, head, short, whole};
 use crate::case::Configuration;
 use crate::copies::LOGS;
 use crate::meter::Kind;
@@ -25,52 +26,6 @@ const COPIES: u64 = 100;
 const OF_CEILING: f64 = 80.0;
 /// What is said of an aim that is not reached.
 const MISSED: &str = "**missed**";
-
-/// What stands for a value that nobody has run.
-pub(super) const MISSING: &str = "not available";
-
-/// A table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Its name in the documentation.
-    pub name: &'static str,
-    /// What it shows.
-    pub title: &'static str,
-    /// Headings.
-    pub head: Vec<String>,
-    /// Rows of as many cells.
-    pub rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// As Markdown, with nothing around it.
-    pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let rule = format!("|{}\n", "---|".repeat(self.head.len()));
-        [line(&self.head), rule].into_iter().chain(self.rows.iter().map(|row| line(row))).collect()
-    }
-
-    /// The same table without columns in which nothing was run. One without rows stays as it is.
-    pub fn of_what_was_run(mut self) -> Table {
-        let is_kept = |column: &usize| self.rows.is_empty() || self.rows.iter().any(|row| row[*column] != MISSING);
-        let kept: Vec<usize> = (0..self.head.len()).filter(is_kept).collect();
-        let of = |cells: &[String]| kept.iter().map(|&column| cells[column].clone()).collect();
-        (self.head, self.rows) = (of(&self.head), self.rows.iter().map(|row| of(row)).collect());
-        self
-    }
-
-    /// As HTML, in a frame that scrolls.
-    pub fn html(&self) -> Markup {
-        html! {
-            div class="wide" {
-                table {
-                    tr { @for heading in &self.head { th { (heading) } } }
-                    @for row in &self.rows { tr { @for cell in row { td { (cell) } } } }
-                }
-            }
-        }
-    }
-}
 
 /// Every table.
 ///
@@ -93,32 +48,6 @@ pub fn tables(summary: &Summary, recoveries: &[Recoveries]) -> Result<Vec<Table>
     ];
     all.extend(columns::by_path(summary));
     Ok(all)
-}
-
-/// Headings.
-pub(super) fn head<T: Into<String>>(cells: impl IntoIterator<Item = T>) -> Vec<String> {
-    cells.into_iter().map(Into::into).collect()
-}
-
-/// A number without decimals, with its thousands apart.
-pub(super) fn whole(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number with two decimals, or fewer where it is large.
-pub(super) fn short(value: f64) -> String {
-    match value {
-        v if v >= 9.995 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
 }
 
 /// A mean, with its deviation where there is one.

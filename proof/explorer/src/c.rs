@@ -15,7 +15,7 @@ use nearpm_c::{
     nearpm_tx_set_root, nearpm_usable_size, nearpm_wait_durable, open_pool,
 };
 
-use crate::pools::{Body, Look};
+use crate::body::{Body, Look};
 
 /// An open pool. It is closed when it is dropped.
 pub struct CPool {

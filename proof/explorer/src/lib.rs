@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod arena;
+pub mod body;
 mod c;
 pub mod card;
 pub mod choices;

@@ -20,7 +20,7 @@ use crate::card::Rules;
 use crate::choices::Choices;
 use crate::commands::{Commands, Words};
 use crate::image::{hash, mix};
-use crate::trace::{Event, LINE_WORDS, Step};
+use crate::trace::{Event, LINE_WORDS, Step, Trace};
 
 /// A store, as far as it goes to one line.
 #[derive(Clone, Debug, Hash)]
@@ -44,6 +44,16 @@ pub struct Medium {
     one_domain: bool,
     /// Where it is a card's.
     commands: Option<Commands>,
+}
+
+impl Trace {
+    /// The medium with these words, and nothing on the way to it.
+    pub fn after_power_up(&self, words: Vec<u64>) -> Medium {
+        match self.card {
+            Some(rules) => Medium::on_card(words, rules),
+            None => Medium::new(words, self.one_domain),
+        }
+    }
 }
 
 /// What is certain of a medium.

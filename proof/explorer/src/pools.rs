@@ -8,6 +8,7 @@ use nearpm::prelude::*;
 use nearpm::{Mechanism, Pool, PoolOptions};
 use serde::{Deserialize, Serialize};
 
+use crate::body::{Body, Look};
 use crate::c::CPool;
 use crate::card::{self, Rules};
 use crate::crash::CrashMemory;
@@ -59,26 +60,6 @@ pub enum Kind {
     CardCheckpointUnordered,
     /// Shadow paging by such a card, epochs of three transactions.
     CardShadowUnordered,
-}
-
-/// What is done in a transaction.
-pub trait Body {
-    /// Does it.
-    ///
-    /// # Errors
-    /// Any takes the transaction back.
-    fn run<S: Store>(&mut self, tx: &mut S) -> Result<(), Error>;
-}
-
-/// What is read.
-pub trait Look {
-    /// What it gives.
-    type Found;
-    /// Reads.
-    ///
-    /// # Errors
-    /// Those of the loads.
-    fn look<L: Load>(&mut self, from: &L) -> Result<Self::Found, Error>;
 }
 
 /// An open pool.

@@ -1,14 +1,12 @@
 //! Programs that are explored: transactions on a structure in a pool, and what a crash may leave of them.
 
 use clap::ValueEnum;
-use nearpm_driver::mock::MockCard;
 use serde::{Deserialize, Serialize};
 
 use crate::card;
 use crate::crash::CrashMemory;
 use crate::pools::Kind;
 use crate::schedule::Schedule;
-use crate::structures;
 use crate::trace::{Bounds, Trace};
 
 /// What is in the pool.
@@ -221,28 +219,5 @@ impl Program {
     /// Threads.
     pub fn threads(&self) -> usize {
         self.transactions.iter().map(|tx| tx.thread + 1).max().unwrap_or(1)
-    }
-
-    /// Runs it.
-    ///
-    /// # Errors
-    /// It did not do what its model did.
-    pub fn record(&self) -> Result<Recorded, String> {
-        self.run(self.pool.rules().map(card::blank))
-    }
-
-    /// The same; a pool on a card lies on this one, which is blank.
-    ///
-    /// # Errors
-    /// It did not do what its model did, or the card has gone.
-    pub fn record_on(&self, card: MockCard) -> Result<Recorded, String> {
-        self.run(Some(card))
-    }
-
-    fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
-        if self.threads() > 2 || (self.threads() == 2 && !self.pool.takes_threads()) {
-            return Err("two threads at most, and those on a direct pool alone".into());
-        }
-        structures::record(self, card)
     }
 }

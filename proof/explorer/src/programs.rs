@@ -12,8 +12,9 @@ use nearpm_workloads::programs::{Inputs, Program, Rows, Setup, Workload};
 use nearpm_workloads::store::{Store as Transactions, Transaction};
 use nearpm_workloads::{Fault, Map, Value, ops};
 
+use crate::body::Body;
 use crate::explored::Explored;
-use crate::pools::{Body, Open};
+use crate::pools::Open;
 use nearpm_subjects::Op;
 
 /// Keys that operations on a map choose from.

@@ -4,11 +4,22 @@
 //! thread that waits for a lock of the library cannot go on: that is seen in what Linux says of it, and its turn passes. When it gets the lock
 //! it runs beside the other one up to its next event: what they do meanwhile has no order that a schedule could repeat.
 
+use std::cell::Cell;
 use std::fs;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::trace::processor;
+thread_local!(static PROCESSOR: Cell<u32> = const { Cell::new(0) });
+
+/// Moves the calling thread to a processor.
+pub fn run_on(processor: u32) {
+    PROCESSOR.set(processor);
+}
+
+/// The processor that the calling thread is on.
+pub fn processor() -> u32 {
+    PROCESSOR.get()
+}
 
 /// Turns at which the other thread goes on: numbers of those events, from 0, at which both could.
 pub type Schedule = Vec<usize>;

@@ -8,14 +8,15 @@ use nearpm_driver::mock::MockCard;
 use nearpm_workloads::programs::Program as Paper;
 use nearpm_workloads::{BTree, HashMap, RbTree, SkipList};
 
+use crate::body::{Body, Look};
 use crate::crash::CrashMemory;
 use crate::explored::Explored;
-use crate::pools::{Body, Kind, Look, Open};
+use crate::pools::{Kind, Open};
 use crate::program::{Checker, Program, Recorded, Structure, Transaction};
 use crate::programs::{Entries, Nine, Requests};
-use crate::schedule::Scheduler;
+use crate::schedule::{Scheduler, run_on};
 use crate::slots::Slots;
-use crate::trace::{Bounds, Recorder, Trace, run_on};
+use crate::trace::{Bounds, Recorder, Trace};
 use nearpm_subjects::{
     Numbers, Op, Ordered, OrderedTexts, Queue, Table, Text as OneText, TextTable, Texts as ManyTexts,
 };
@@ -40,8 +41,33 @@ pub struct Root<C: Persistent> {
 
 const GUARD: u64 = 0x6775_6172_6421;
 
+impl Program {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It did not do what its model did.
+    pub fn record(&self) -> Result<Recorded, String> {
+        self.run(self.pool.rules().map(card::blank))
+    }
+
+    /// The same; a pool on a card lies on this one, which is blank.
+    ///
+    /// # Errors
+    /// It did not do what its model did, or the card has gone.
+    pub fn record_on(&self, card: MockCard) -> Result<Recorded, String> {
+        self.run(Some(card))
+    }
+
+    fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
+        if self.threads() > 2 || (self.threads() == 2 && !self.pool.takes_threads()) {
+            return Err("two threads at most, and those on a direct pool alone".into());
+        }
+        record(self, card)
+    }
+}
+
 /// Runs a program on its structure; a pool on a card lies on this one.
-pub fn record(program: &Program, card: Option<MockCard>) -> Result<Recorded, String> {
+fn record(program: &Program, card: Option<MockCard>) -> Result<Recorded, String> {
     match program.structure {
         Structure::Slots => run::<Slots>(program, card),
         Structure::Vector => run::<Numbers>(program, card),

@@ -1,6 +1,5 @@
 //! What a program did to persistent memory, event by event.
 
-use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm::Error;
@@ -9,8 +8,7 @@ use nearpm_driver::mock::MockCard;
 
 use crate::arena::{Arena, Part, parts};
 use crate::card::{Rules, Watch};
-use crate::lines::Medium;
-use crate::schedule::Scheduler;
+use crate::schedule::{Scheduler, processor};
 
 /// Words of a cache line.
 pub const LINE_WORDS: usize = 8;
@@ -69,14 +67,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The medium with these words, and nothing on the way to it.
-    pub fn after_power_up(&self, words: Vec<u64>) -> Medium {
-        match self.card {
-            Some(rules) => Medium::on_card(words, rules),
-            None => Medium::new(words, self.one_domain),
-        }
-    }
-
     /// What a crash may leave that finds the medium as it is before a step. `None` before crashes begin.
     ///
     /// Behind a link the medium may be as it was at an earlier moment of the host: fences order what is in the link, and only a push waits for it. So what
@@ -92,18 +82,6 @@ impl Trace {
         }
         Some(bounds)
     }
-}
-
-thread_local!(static PROCESSOR: Cell<u32> = const { Cell::new(0) });
-
-/// Moves the calling thread to a processor.
-pub fn run_on(processor: u32) {
-    PROCESSOR.set(processor);
-}
-
-/// The processor that the calling thread is on.
-pub fn processor() -> u32 {
-    PROCESSOR.get()
 }
 
 /// Lines that a range touches: from the first up to the second.

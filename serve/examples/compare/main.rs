@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use nearpm_serve::{Options, start_memcached, start_redis};
 use proof::{KEYS, Test};
+use statrs::statistics::{Data, Median};
 
 /// Measure our servers beside the stock ones.
 #[derive(Parser)]
@@ -151,9 +152,8 @@ fn memcaslap(address: SocketAddr, arguments: &Arguments) -> Result<Vec<(String, 
     Ok(vec![(format!("memcaslap's mix, {VALUE} B"), rate.with_context(|| format!("no TPS in {text}"))?)])
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: Vec<f64>) -> f64 {
+    Data::new(values).median()
 }
 
 /// What all contenders came to.

@@ -1,16 +1,12 @@
 //! Tables of what was measured.
 
+use statrs::statistics::{Data, Median, Statistics};
+
 use crate::record::{Cell, Pair, Record};
 use crate::servers::Level;
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn geometric_mean(values: &[f64]) -> f64 {
-    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+    Data::new(values.collect::<Vec<_>>()).median()
 }
 
 /// Prints a table of a level, and its geometric mean.
@@ -30,7 +26,7 @@ pub fn print(level: Level, record: &Record) {
         row(cell, record, ratio);
     }
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("\nratio of {} cells: geometric mean {:.2}, least {least:.2}", ratios.len(), geometric_mean(&ratios));
+    println!("\nratio of {} cells: geometric mean {:.2}, least {least:.2}", ratios.len(), (&ratios).geometric_mean());
 }
 
 fn row(cell: &Cell, record: &Record, ratio: f64) {

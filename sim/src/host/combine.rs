@@ -4,9 +4,10 @@
 //! bytes (SDM, volume 3, "Buffering of Write Combining Memory Locations"). Nothing orders buffers, or the pieces of one, until a fence.
 //! A line stored by MOVDIR64B lies in a buffer of its own and leaves in one piece.
 
-use nearpm_interface::geometry::LINE;
+use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::Region;
+use super::ranges::{mask, split};
 use crate::rng::Rng;
 
 /// Part of a line on its way out.
@@ -18,6 +19,17 @@ pub struct Piece {
     pub data: [u8; LINE],
     /// One bit per byte.
     pub strobes: u64,
+}
+
+/// The parts of a store as pieces of lines.
+pub(super) fn pieces(region: Region, offset: u64, data: &[u8], size: u64) -> impl Iterator<Item = Piece> {
+    split(offset, data.len(), size).map(move |(start, range, part)| {
+        let line = start / LINE_U64 * LINE_U64;
+        let lane = (start - line) as usize + range.start;
+        let mut bytes = [0; LINE];
+        bytes[lane..lane + part.len()].copy_from_slice(&data[part.clone()]);
+        Piece { region, line, data: bytes, strobes: mask(lane, part.len()) }
+    })
 }
 
 struct Buffer {

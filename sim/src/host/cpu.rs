@@ -7,14 +7,13 @@ use nearpm_interface::config_space::ConfigSpace;
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
 use super::cache::Cache;
-use super::combine::{Combiner, Piece};
+use super::combine::{Combiner, Piece, pieces};
 use super::cut::Cut;
 use super::fabric::Fabric;
 use super::parameters::{Behaviour, Parameters};
 use super::peers::Peers;
 use super::slot::Plug;
 use super::steps::{Blocked, Progress};
-use super::uncached::pieces;
 use super::windows::Windows;
 use super::{Bar, Region, Statistics};
 use crate::rng::Rng;

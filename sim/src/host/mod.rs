@@ -10,6 +10,7 @@
 //! | `cpu` | cores: what a load, store, write-back or fence does and costs |
 //! | `cached`, `uncached` | the two ways of an access |
 //! | `steps` | how far an access has come that waits while other cores go on |
+//! | `turns` | where it stops for them |
 //! | `adversary` | what happens unasked |
 //! | `function` | configuration, reset, host memory, interrupts |
 //! | `cache` | the write-back cache over the memory of all cards |
@@ -42,6 +43,7 @@ mod ranges;
 mod slot;
 mod statistics;
 mod steps;
+mod turns;
 mod uncached;
 mod windows;
 

@@ -4,7 +4,7 @@ use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE, LINE_U64};
 
 use super::combine::Piece;
 use super::cpu::Host;
-use super::ranges::{mask, split};
+use super::ranges::split;
 use super::steps::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
@@ -111,15 +111,4 @@ fn register_write(line: u64, data: &[u8; LINE], strobes: u64) -> Access {
     assert_eq!(strobes, 0xf << lane, "registers are written in aligned words of four bytes");
     let value = u32::from_le_bytes(data[lane..lane + 4].try_into().expect("four bytes"));
     Access::RegisterWrite { offset: line as u32 + lane as u32, value }
-}
-
-/// The parts of a store as pieces of lines.
-pub(super) fn pieces(region: Region, offset: u64, data: &[u8], size: u64) -> impl Iterator<Item = Piece> {
-    split(offset, data.len(), size).map(move |(start, range, part)| {
-        let line = start / LINE_U64 * LINE_U64;
-        let lane = (start - line) as usize + range.start;
-        let mut bytes = [0; LINE];
-        bytes[lane..lane + part.len()].copy_from_slice(&data[part.clone()]);
-        Piece { region, line, data: bytes, strobes: mask(lane, part.len()) }
-    })
 }

@@ -8,28 +8,41 @@ use nearpm_interface::peer::PeerMessage;
 
 use super::answers::Answers;
 use super::busy::Busy;
-use super::dispatch::Dispatcher;
 use super::fault::Fault;
 use super::firmware::Firmware;
-use super::front::{Arrival, Front};
 use super::item::Item;
-use super::lost::Lost;
 use super::mapping::AddressMap;
 use super::memory::{Harvest, Kind, Memory};
 use super::order::Order;
 use super::pages::Pages;
-use super::parked::Table;
-use super::peers;
-use super::persistence::{Loader, Persistence, Phase, System};
-use super::port::{HOST, Port, SYSTEM};
-use super::registers::Counters;
-pub use super::registers::Ring;
 use super::timing::Timing;
 use super::trace::{Event, What};
-use super::unit::Unit;
 use super::wheel::Wheel;
 use crate::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
 use crate::ddr4;
+
+mod dispatch;
+mod entry;
+mod front;
+mod lost;
+mod parked;
+mod peers;
+mod persistence;
+mod phase;
+mod port;
+mod registers;
+mod unit;
+
+use dispatch::Dispatcher;
+use front::{Arrival, Front};
+use lost::Lost;
+use parked::Table;
+use persistence::{Loader, Persistence, System};
+use phase::Phase;
+use port::{HOST, Port, SYSTEM};
+use registers::Counters;
+pub use registers::Ring;
+use unit::Unit;
 
 /// What wakes a part at a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,15 +5,16 @@
 //!
 //! | module | units |
 //! |---|---|
-//! | `front`, `pages` | CommandPort, HostPort: arrival, reassembly, numbering |
+//! | `card` | what connects them; those behind it are below its folder |
+//! | `card::front`, `pages` | CommandPort, HostPort: arrival, reassembly, numbering |
 //! | `decoder`, `mapping` | Decoder, AddressMap |
 //! | `order`, [`item`] | OrderingPoint, RangeTable, DependencyMatrix, RequestSlots, lines of HostQueue |
-//! | `dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
+//! | `card::dispatch` | Dispatcher, issue of HostQueue, CompletionWriter |
 //! | `hold` | what a failed log holds: HostQueue, DependencyMatrix |
-//! | `parked`, `peers` | MultiDevice: commands that wait for other devices, and the messages |
-//! | `unit` | NearPmUnit |
-//! | `port`, [`memory`] | MemoryPort and the memory behind it |
-//! | `firmware`, `persistence`, `registers` | FirmwareStore, Persistence, Registers |
+//! | `card::parked`, `card::peers` | MultiDevice: commands that wait for other devices, and the messages |
+//! | `card::unit` | NearPmUnit |
+//! | `card::port`, [`memory`] | MemoryPort and the memory behind it |
+//! | `firmware`, `card::persistence`, `card::registers` | FirmwareStore, Persistence, Registers |
 //! | [`timing`] | every latency |
 //! | [`Busy`] | when units had commands |
 //! | [`trace`], [`monitor`] | what happened, and whether its order was right |
@@ -27,27 +28,18 @@ mod answers;
 mod busy;
 mod card;
 mod decoder;
-mod dispatch;
 #[doc(hidden)]
 pub mod fault;
 mod firmware;
-mod front;
 mod hold;
 pub mod item;
-mod lost;
 mod mapping;
 pub mod memory;
 pub mod monitor;
 mod order;
 mod pages;
-mod parked;
-mod peers;
-mod persistence;
-mod port;
-mod registers;
 pub mod timing;
 pub mod trace;
-mod unit;
 mod wheel;
 
 pub use busy::Busy;

@@ -15,7 +15,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::registers;
 use nearpm_interface::save::ARM_LINE;
-use nearpm_sim::bench::CardBench;
 use nearpm_sim::core::{Access, CardCore, Medium, Ticket};
 use nearpm_sim::rtl::{RtlCard, RtlCards};
 use nearpm_sim::saved::Saved;
@@ -26,19 +25,10 @@ use rand_chacha::ChaCha8Rng;
 use super::copies::{Copies, caught};
 use super::fingerprint::{Fingerprint, Watched};
 use super::power::{HANG_CYCLES, Opened, power_up, powered, save};
-use super::run::{Run, length};
+use super::run::{Bounds, Run, bench, length};
 use super::scenario::{Scenario, State, contents};
 use super::subject::{Deeper, Settings, Subject};
 use super::tally::{Cut, Failure, Findings, Found, Moment, Remains};
-
-/// Of the accesses of a scenario: how many were surely accepted, and how many may have been.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// At least.
-    pub least: usize,
-    /// At most.
-    pub most: usize,
-}
 
 /// A cut whose outcome is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -434,17 +424,4 @@ fn boot(cards: &RtlCards, medium: Medium) -> (Found, u64) {
         Found::Open { state, firmware, replayed }
     });
     (found, cycles)
-}
-
-/// The bench of a scenario: an open card with its mappings.
-pub fn bench(cards: &RtlCards, scenario: &Scenario) -> CardBench<RtlCard> {
-    let mut bench = CardBench::open(powered(cards, crate::rig::medium()), crate::trace::POOL);
-    for command in &scenario.setup {
-        let posted = bench.post(*command);
-        assert_eq!(bench.finish(posted).status, nearpm_interface::status::Status::Ok, "{command:?}");
-    }
-    if let Some(address) = scenario.bad_line {
-        bench.card.plant_memory_error(address);
-    }
-    bench
 }

@@ -1,16 +1,26 @@
 //! A scenario that runs, one cycle after the other.
 
 use nearpm_interface::registers;
+use nearpm_sim::bench::CardBench;
 use nearpm_sim::core::{Access, CardCore, Ticket};
 use nearpm_sim::rtl::{RtlCard, RtlCards};
 
-use super::explore::{Bounds, bench};
+use super::power::powered;
 use super::scenario::Scenario;
 
 /// Cycles without traffic that end a scenario; a cut falls in the first few of them too.
 const TAIL_CYCLES: u64 = 40;
 /// More cycles than any scenario has.
 const LONGEST: u64 = 200_000;
+
+/// Of the accesses of a scenario: how many were surely accepted, and how many may have been.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// At least.
+    pub least: usize,
+    /// At most.
+    pub most: usize,
+}
 
 /// A scenario on its way.
 pub struct Run<'a> {
@@ -97,4 +107,17 @@ pub fn length(cards: &RtlCards, scenario: &Scenario) -> u64 {
     assert_eq!(firmware[..4], last.to_le_bytes(), "{} ends with other firmware", scenario.name);
     // The card calls itself idle a while after its last traffic.
     busy.saturating_sub(nearpm_sim::rtl::QUIET_CYCLES) + TAIL_CYCLES
+}
+
+/// The bench of a scenario: an open card with its mappings.
+pub fn bench(cards: &RtlCards, scenario: &Scenario) -> CardBench<RtlCard> {
+    let mut bench = CardBench::open(powered(cards, crate::rig::medium()), crate::trace::POOL);
+    for command in &scenario.setup {
+        let posted = bench.post(*command);
+        assert_eq!(bench.finish(posted).status, nearpm_interface::status::Status::Ok, "{command:?}");
+    }
+    if let Some(address) = scenario.bad_line {
+        bench.card.plant_memory_error(address);
+    }
+    bench
 }

@@ -15,9 +15,11 @@
 //! | [`foreign`] | firmware and saves of others, whose seals hold |
 //! | [`traffic`] | what is done next |
 //! | [`session`] | a card from power-up to power cut |
+//! | [`life`] | the lives that chance does not bring |
 //! | [`lives`] | what chance does not bring: a long life, a full table of commands that wait |
 
 pub mod foreign;
+pub mod life;
 pub mod lives;
 pub mod memory;
 pub mod outside;

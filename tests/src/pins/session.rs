@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::foreign;
-use super::lives::{LIVES, LIVES_APART, Life};
+use super::life::{LIVES, LIVES_APART, Life};
 use super::memory::{CHANNELS, Contents, Memory};
 use super::outside::{Others, Records};
 use super::past::{age, fails_in_replay};

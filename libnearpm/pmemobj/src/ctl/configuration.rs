@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use super::class::Description;
-use super::entry::{Entry, Text};
+use super::entry::{Entry, Text, integer};
 use super::{Query, find};
 use crate::error::{Errno, fail, message};
 use crate::registry::Pool;
@@ -112,24 +112,6 @@ fn boolean(value: &str) -> Option<i64> {
         b'n' | b'N' | b'0' => Some(0),
         _ => None,
     }
-}
-
-/// A number, decimal, octal behind `0` or hexadecimal behind `0x`, as `strtoll` reads it.
-pub fn integer(value: &str) -> Option<i64> {
-    let (negative, digits) = match value.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, value.strip_prefix('+').unwrap_or(value)),
-    };
-    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(digits) => (16, digits),
-        None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
-        None => (10, digits),
-    };
-    if !digits.starts_with(|c: char| c.is_digit(radix)) {
-        return None;
-    }
-    let magnitude = i128::from(u64::from_str_radix(digits, radix).ok()?);
-    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
 /// `unit size,alignment,units per block,header`.

@@ -160,7 +160,7 @@ impl Entry {
             None => (name.strip_prefix("heap.alloc_class.")?, false),
         };
         let (number, last) = middle.split_once('.')?;
-        let number = super::configuration::integer(number)?;
+        let number = integer(number)?;
         match (of_arena, last) {
             (true, "size") => Some(Entry::ArenaSize(number)),
             (true, "automatic") => Some(Entry::ArenaAutomatic(number)),
@@ -323,4 +323,22 @@ unsafe fn take(argument: *mut c_void, width: Width) -> i64 {
             Width::Eight => argument.cast::<i64>().read(),
         }
     }
+}
+
+/// A number, decimal, octal behind `0` or hexadecimal behind `0x`, as `strtoll` reads it.
+pub fn integer(value: &str) -> Option<i64> {
+    let (negative, digits) = match value.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, value.strip_prefix('+').unwrap_or(value)),
+    };
+    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
+        None => (10, digits),
+    };
+    if !digits.starts_with(|c: char| c.is_digit(radix)) {
+        return None;
+    }
+    let magnitude = i128::from(u64::from_str_radix(digits, radix).ok()?);
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::error::ParseError;
 use super::lines::Text;
-use super::parse::ParseError;
 
 /// A line of `allowed` or `forbidden`.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The outer form of a litmus file: sections of a head at the margin and an indented body. Other models' litmus files have it, too.
 
-use super::parse::ParseError;
+use super::error::ParseError;
 
 /// A line of the file without its comment.
 #[derive(Clone, Copy, Debug)]

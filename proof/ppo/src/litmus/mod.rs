@@ -1,5 +1,6 @@
 //! Litmus tests: what a file says, and how it is read.
 
+mod error;
 pub mod expected;
 pub mod lines;
 mod outcome;
@@ -9,8 +10,9 @@ mod tables;
 
 use std::collections::BTreeSet;
 
+pub use error::ParseError;
 pub use expected::{Named, fits};
-pub use parse::{ParseError, parse};
+pub use parse::parse;
 
 use crate::rules::Rule;
 

@@ -1,8 +1,8 @@
 //! What is observed.
 
 use super::Observable;
+use super::error::ParseError;
 use super::lines::Text;
-use super::parse::ParseError;
 use super::tables::{Tables, device};
 
 /// The observables of an `observe` line, with their names.

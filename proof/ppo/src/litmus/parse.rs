@@ -1,19 +1,10 @@
 //! From the text of a file to a test.
 
+use super::error::ParseError;
 use super::lines::{Section, Text, check_heads, end, find, required, sections};
-use super::tables::Tables;
-use super::{Moment, Options, Test, Value, expected, outcome, program};
+use super::tables::{Tables, assignment};
+use super::{Moment, Options, Test, expected, outcome, program};
 use crate::rules::Rule;
-
-/// What is wrong with a litmus file, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}")]
-pub struct ParseError {
-    /// Number of the line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub message: String,
-}
 
 /// Sections that give one value and may stand once.
 const SINGLE: &[&str] = &[
@@ -143,17 +134,4 @@ fn options(tables: &Tables, sections: &[Section]) -> Result<Options, ParseError>
         host_unordered: flag("host order", "no")?,
         early_release: flag("release", "after reading")?,
     })
-}
-
-/// `name=value`.
-pub(super) fn assignment<'a>(line: Text, pair: &'a str) -> Result<(&'a str, Value), ParseError> {
-    let (name, text) =
-        pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
-    Ok((name, value(line, text)?))
-}
-
-/// The value of a word.
-pub(super) fn value(line: Text, text: &str) -> Result<Value, ParseError> {
-    let value = text.parse().ok().filter(|v| *v <= 200);
-    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
 }

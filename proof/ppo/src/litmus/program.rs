@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::error::ParseError;
 use super::lines::{Section, Text};
-use super::parse::{ParseError, value};
-use super::tables::{Tables, device, intern};
+use super::tables::{Tables, device, intern, value};
 use super::{Instruction, Posting, Procedure, Step, Thread};
 
 /// `P1@ndp0 T1` or `P1@ndp0 T1 fails`.

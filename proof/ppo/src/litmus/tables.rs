@@ -1,8 +1,8 @@
 //! What a file declares, with the names by which it is found.
 
+use super::error::ParseError;
 use super::lines::Text;
-use super::parse::{ParseError, assignment};
-use super::{EMPTY, Entry, Line, Procedure, Thread, Transaction, Word};
+use super::{EMPTY, Entry, Line, Procedure, Thread, Transaction, Value, Word};
 
 /// Declarations in the order of the file.
 #[derive(Debug, Default)]
@@ -151,4 +151,17 @@ pub fn intern(names: &mut Vec<String>, name: &str) -> usize {
 pub fn device(line: Text, name: &str) -> Result<usize, ParseError> {
     let number = name.strip_prefix("ndp").and_then(|n| n.parse().ok()).filter(|n| *n < 4);
     number.ok_or_else(|| line.error(format!("`{name}` is no card: ndp0 to ndp3")))
+}
+
+/// `name=value`.
+pub fn assignment<'a>(line: Text, pair: &'a str) -> Result<(&'a str, Value), ParseError> {
+    let (name, text) =
+        pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
+    Ok((name, value(line, text)?))
+}
+
+/// The value of a word.
+pub fn value(line: Text, text: &str) -> Result<Value, ParseError> {
+    let value = text.parse().ok().filter(|v| *v <= 200);
+    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
 }

@@ -5,14 +5,14 @@ use nearpm_interface::firmware::descriptor;
 use nearpm_interface::geometry::{CONTEXTS_PER_UNIT, LINE, REQUEST_SLOTS};
 use nearpm_interface::status::Status;
 
-use super::card::{ModelCard, Signal};
-use super::fault::Fault;
-use super::item::Item;
-use super::memory::{Burst, Token, WriteBeat};
-use super::order::HostLine;
 use super::port::HOST;
-use super::trace::What;
+use super::{ModelCard, Signal};
 use crate::core::DmaWrite;
+use crate::model::fault::Fault;
+use crate::model::item::Item;
+use crate::model::memory::{Burst, Token, WriteBeat};
+use crate::model::order::HostLine;
+use crate::model::trace::What;
 
 /// State of the dispatcher.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub struct Dispatcher {
 
 impl ModelCard {
     /// Nothing more holds an item.
-    pub(super) fn on_ready(&mut self, item: Item) {
+    pub(in crate::model) fn on_ready(&mut self, item: Item) {
         match item {
             Item::Slot(slot) => {
                 self.dispatcher.ready |= 1 << slot;
@@ -48,7 +48,7 @@ impl ModelCard {
     }
 
     /// Asks for an issue at a cycle.
-    pub(super) fn dispatch_wanted(&mut self, at: u64) {
+    pub(in crate::model) fn dispatch_wanted(&mut self, at: u64) {
         let at = at.max(self.dispatcher.free);
         if self.dispatcher.due.is_none_or(|due| due > at) {
             self.dispatcher.due = Some(at);
@@ -56,7 +56,7 @@ impl ModelCard {
         }
     }
 
-    pub(super) fn on_dispatch(&mut self) {
+    pub(in crate::model) fn on_dispatch(&mut self) {
         if self.dispatcher.due != Some(self.now) {
             return;
         }
@@ -115,13 +115,13 @@ impl ModelCard {
     }
 
     /// A unit is done with a command.
-    pub(super) fn on_done(&mut self, slot: u8, status: u8) {
+    pub(in crate::model) fn on_done(&mut self, slot: u8, status: u8) {
         let at = self.retire_free.max(self.now + self.timing.retire);
         self.retire_free = at + self.timing.retire_gap;
         self.wheel.push(at, Signal::Retire { slot, status });
     }
 
-    pub(super) fn on_retire(&mut self, slot: u8, status: u8) {
+    pub(in crate::model) fn on_retire(&mut self, slot: u8, status: u8) {
         let item = Item::Slot(slot);
         if !self.order.is_live(item) {
             // Only a reset that drops work does this.
@@ -175,7 +175,7 @@ impl ModelCard {
     }
 
     /// Frees the place of an item and wakes what waited for it.
-    pub(super) fn release(&mut self, item: Item) {
+    pub(in crate::model) fn release(&mut self, item: Item) {
         for woken in self.order.retire(item) {
             self.wake(woken);
         }
@@ -193,13 +193,13 @@ impl ModelCard {
     }
 
     /// The next host read goes to memory.
-    pub(super) fn next_host_read(&mut self) -> Burst {
+    pub(in crate::model) fn next_host_read(&mut self) -> Burst {
         let line = self.host_reads.pop_front().expect("it asks");
         self.issue_line(line)
     }
 
     /// The next host write goes to memory.
-    pub(super) fn next_host_write(&mut self, data: &mut Vec<WriteBeat>) -> Burst {
+    pub(in crate::model) fn next_host_write(&mut self, data: &mut Vec<WriteBeat>) -> Burst {
         let line = self.host_writes.pop_front().expect("it asks");
         let HostLine { data: bytes, strobes, .. } = self.order.lines[line as usize];
         data.push(WriteBeat { data: bytes, strobes });
@@ -215,7 +215,7 @@ impl ModelCard {
     }
 
     /// The memory has done a host access.
-    pub(super) fn host_done(&mut self, line: u8, data: Option<&[u8; LINE]>, error: bool) {
+    pub(in crate::model) fn host_done(&mut self, line: u8, data: Option<&[u8; LINE]>, error: bool) {
         if let Some(ticket) = self.order.lines[line as usize].ticket.take() {
             let cycle = self.leaves(self.now + self.timing.host_return);
             match data {
@@ -233,7 +233,7 @@ impl ModelCard {
     }
 
     /// Sends a completion record where the page has a ring.
-    pub(super) fn complete(&mut self, page: u8, tag: u32, status: u8, order: u64) {
+    pub(in crate::model) fn complete(&mut self, page: u8, tag: u32, status: u8, order: u64) {
         let ring = &mut self.rings[page as usize];
         if !ring.enabled {
             return;

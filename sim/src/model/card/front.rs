@@ -9,17 +9,18 @@ use nearpm_interface::geometry::{
 };
 use nearpm_interface::status::Status;
 
-use super::card::{ModelCard, Signal};
-use super::decoder::{self, Decoded};
-use super::fault::Fault;
-use super::item::{Item, Ranges};
-use super::order::{HostLine, Slot};
-use super::pages::locate;
+use super::entry::{Entered, Origin};
 use super::parked::Parked;
-use super::persistence::Phase;
-use super::timing::Timing;
-use super::trace::What;
+use super::phase::Phase;
+use super::{ModelCard, Signal};
 use crate::core::{Access, Ticket};
+use crate::model::decoder::{self, Decoded};
+use crate::model::fault::Fault;
+use crate::model::item::{Item, Ranges};
+use crate::model::order::{HostLine, Slot};
+use crate::model::pages::locate;
+use crate::model::timing::Timing;
+use crate::model::trace::What;
 
 /// An access that has come over the link.
 pub struct Arrival {
@@ -55,29 +56,9 @@ pub struct Front {
     pub stall_host: u64,
 }
 
-/// What a command has behind it when it comes to the ordering point.
-#[derive(Clone, Copy, Default)]
-pub struct Origin {
-    /// Instruction at which a replay resumes; 0 for the entry of the program.
-    pub resume: u8,
-    /// It has waited for other devices.
-    pub released: bool,
-    /// Order number under which it was accepted; 0 for one that comes first now.
-    pub accepted: u64,
-}
-
-/// How a command fared at the ordering point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entered {
-    Numbered,
-    Refused,
-    /// Every slot is taken.
-    Full,
-}
-
 impl ModelCard {
     /// Gives the oldest arrival its event.
-    pub(super) fn schedule_front(&mut self) {
+    pub(in crate::model) fn schedule_front(&mut self) {
         if self.front.scheduled || self.front.blocked.is_some() {
             return;
         }
@@ -103,7 +84,7 @@ impl ModelCard {
     }
 
     /// Tries the oldest arrival again after something became free.
-    pub(super) fn unblock_front(&mut self) {
+    pub(in crate::model) fn unblock_front(&mut self) {
         if let Some((obstacle, since)) = self.front.blocked.take() {
             let waited = self.now - since;
             match obstacle {
@@ -116,7 +97,7 @@ impl ModelCard {
         }
     }
 
-    pub(super) fn on_front(&mut self) {
+    pub(in crate::model) fn on_front(&mut self) {
         self.front.scheduled = false;
         if self.failing {
             return;
@@ -166,7 +147,7 @@ impl ModelCard {
     }
 
     /// The status line of a page, with `more` commands counted as accepted.
-    pub(super) fn page_status(&self, page: usize, more: u32) -> Option<PageStatus> {
+    pub(in crate::model) fn page_status(&self, page: usize, more: u32) -> Option<PageStatus> {
         let status = self.pages.status.get(page)?;
         let latched = self.map.mask(|m| m.latched) as u16;
         let parked = (self.parked.entries() | self.order.synchronising_entries()) as u16;
@@ -174,7 +155,7 @@ impl ModelCard {
         Some(PageStatus { order: self.order.last, accepted, latched, parked, stores_lost: self.lost.count, ..*status })
     }
 
-    pub(super) fn answer_status(&mut self, ticket: Ticket, status: Option<PageStatus>) {
+    pub(in crate::model) fn answer_status(&mut self, ticket: Ticket, status: Option<PageStatus>) {
         let cycle = self.leaves(self.now + self.timing.command_read);
         match status {
             Some(status) => self.answers.data(ticket, cycle, status.to_bytes()),
@@ -214,7 +195,7 @@ impl ModelCard {
     }
 
     /// Numbers a command, or refuses it.
-    pub(super) fn enter_command(&mut self, page: u8, raw: [u8; LINE], origin: Origin) -> Entered {
+    pub(in crate::model) fn enter_command(&mut self, page: u8, raw: [u8; LINE], origin: Origin) -> Entered {
         let Origin { resume, released, accepted } = origin;
         let command = Command::from_bytes(&raw);
         let context = decoder::Context {
@@ -272,11 +253,11 @@ impl ModelCard {
     }
 
     /// Numbers a command that has waited for other devices, behind everything that was accepted meanwhile.
-    pub(super) fn enter_released(&mut self, parked: &Parked) -> Entered {
+    pub(in crate::model) fn enter_released(&mut self, parked: &Parked) -> Entered {
         self.enter_command(parked.page, parked.raw, Origin { resume: 0, released: true, accepted: parked.order })
     }
 
-    pub(super) fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {
+    pub(in crate::model) fn refuse_command(&mut self, page: u8, command: &Command, status: Status) -> Entered {
         self.counters.refused += 1;
         self.pages.count(page, command, status.code());
         self.complete(page, command.tag, status.code(), 0);
@@ -320,7 +301,7 @@ impl ModelCard {
     }
 
     /// Lets go of what failed logs hold.
-    pub(super) fn release_failed(&mut self, entry: Option<u8>) {
+    pub(in crate::model) fn release_failed(&mut self, entry: Option<u8>) {
         for slot in self.order.failed_slots(entry) {
             let item = Item::Slot(slot);
             self.trace(What::Retired { item, status: Status::MemoryError.code() });
@@ -329,7 +310,7 @@ impl ModelCard {
     }
 
     /// Queues a completion record, where the command asks for one or did not succeed.
-    pub(super) fn complete_command(&mut self, slot: u8, status: u8) {
+    pub(in crate::model) fn complete_command(&mut self, slot: u8, status: u8) {
         let Slot { command, page, order, .. } = self.order.slots[slot as usize];
         if command.flags & FLAG_COMPLETE != 0 || status != Status::Ok.code() {
             self.complete(page, command.tag, status, order);
@@ -361,7 +342,7 @@ impl ModelCard {
     }
 
     /// Numbers a host access; false where every line is taken.
-    pub(super) fn enter_host(&mut self, line: HostLine) -> bool {
+    pub(in crate::model) fn enter_host(&mut self, line: HostLine) -> bool {
         let Some(free) = self.order.free_line() else { return false };
         let item = Item::Line(free);
         let held = self.order.number_line(free, line, self.fault);
@@ -393,7 +374,7 @@ impl ModelCard {
     }
 
     /// Commands of a page that have arrived whole and are not numbered.
-    pub(super) fn on_their_way(&self, page: usize) -> u32 {
+    pub(in crate::model) fn on_their_way(&self, page: usize) -> u32 {
         let whole = |a: &&Arrival| match a.access {
             Access::CommandWrite { offset, strobes, .. } => {
                 strobes == u64::MAX && locate(offset).is_some_and(|(p, _)| p as usize == page)

@@ -2,8 +2,8 @@
 
 use nearpm_interface::save::SaveHead;
 
-use super::card::ModelCard;
-use super::persistence::Phase;
+use super::ModelCard;
+use super::phase::Phase;
 
 /// What is known of lost stores, until software has acknowledged it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Lost {
 
 impl ModelCard {
     /// Memory refused a store.
-    pub(super) fn store_lost(&mut self, address: u64) {
+    pub(in crate::model) fn store_lost(&mut self, address: u64) {
         self.lost = self.lost.with(address);
         self.map.strike(address);
         if self.persistence.phase == Phase::Replay {

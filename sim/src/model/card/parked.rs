@@ -12,13 +12,13 @@ use nearpm_interface::registers::parked_action;
 use nearpm_interface::save::{ITEM_PARKED, SavedItem};
 use nearpm_interface::status::Status;
 
-use super::card::ModelCard;
-use super::fault::Fault;
-use super::front::Entered;
-use super::item::Item;
-use super::order::Slot;
-use super::persistence::Phase;
-use super::trace::What;
+use super::ModelCard;
+use super::entry::Entered;
+use super::phase::Phase;
+use crate::model::fault::Fault;
+use crate::model::item::Item;
+use crate::model::order::Slot;
+use crate::model::trace::What;
 
 /// A command that waits.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl ModelCard {
     }
 
     /// Whether a command may have to wait, so that a place must be kept for it.
-    pub(super) fn may_park(&self, command: &Command, d: Descriptor, entry: u8) -> bool {
+    pub(in crate::model) fn may_park(&self, command: &Command, d: Descriptor, entry: u8) -> bool {
         let synchronises = d.flag(descriptor::SYNCHRONISES);
         let follows = synchronises || d.flag(descriptor::ORDERED);
         let earlier = || self.is_behind(entry, u64::MAX) || self.order.has_parking(entry);
@@ -89,7 +89,7 @@ impl ModelCard {
     }
 
     /// Whether another command may be numbered that may have to wait.
-    pub(super) fn has_place(&self) -> bool {
+    pub(in crate::model) fn has_place(&self) -> bool {
         let kept = self.order.parking().count();
         kept + (self.parked.used.count_ones() as usize) < PARKED_COMMANDS
     }
@@ -110,7 +110,7 @@ impl ModelCard {
     }
 
     /// Whether a command that is about to be issued has to wait. If it reports, it does so now.
-    pub(super) fn must_park(&mut self, slot: u8) -> bool {
+    pub(in crate::model) fn must_park(&mut self, slot: u8) -> bool {
         let Slot { command, descriptor: d, entry, released, accepted, .. } = self.order.slots[slot as usize];
         if released {
             return false;
@@ -125,7 +125,7 @@ impl ModelCard {
     }
 
     /// An ordered command that synchronises has come to its turn: everything of its thread before it is durable.
-    pub(super) fn reach(&mut self, command: &Command, d: Descriptor, entry: u8) {
+    pub(in crate::model) fn reach(&mut self, command: &Command, d: Descriptor, entry: u8) {
         if !d.flag(descriptor::SYNCHRONISES) || !d.flag(descriptor::ORDERED) || self.others(command) == 0 {
             return;
         }
@@ -136,7 +136,7 @@ impl ModelCard {
     }
 
     /// Takes a command out of its slot into the table.
-    pub(super) fn park(&mut self, slot: u8) {
+    pub(in crate::model) fn park(&mut self, slot: u8) {
         let Slot { raw, command, descriptor, accepted: order, page, entry, .. } = self.order.slots[slot as usize];
         let forced = false;
         self.put_parked(Parked { raw, command, descriptor, order, page, entry, forced });
@@ -158,7 +158,7 @@ impl ModelCard {
     }
 
     /// What is first in its thread reports, and goes on if it waits for nothing more and there is a slot.
-    pub(super) fn release_parked(&mut self) {
+    pub(in crate::model) fn release_parked(&mut self) {
         let runs = matches!(self.persistence.phase, Phase::Open | Phase::Reset | Phase::ShutDown);
         if self.parked.is_empty() || !runs || self.quiesce || self.failing {
             return;
@@ -193,7 +193,7 @@ impl ModelCard {
     }
 
     /// Frees a mapping entry that a function-level reset left to its parked commands, with the last of them.
-    pub(super) fn drop_orphan(&mut self, entry: u8) {
+    pub(in crate::model) fn drop_orphan(&mut self, entry: u8) {
         let orphan = self.map.get(entry).is_some_and(|mapping| mapping.orphan);
         if orphan && self.parked.oldest(entry).is_none() && !self.order.has_slot(entry) {
             self.map.set(entry, None);
@@ -201,7 +201,7 @@ impl ModelCard {
     }
 
     /// Carries out what software has decided about a place.
-    pub(super) fn act_on_parked(&mut self, value: u32) {
+    pub(in crate::model) fn act_on_parked(&mut self, value: u32) {
         let place = (value & 0xff) as usize;
         if !self.window_open() {
             return;
@@ -228,7 +228,7 @@ impl ModelCard {
     }
 
     /// Parked commands as the save holds them.
-    pub(super) fn saved_parked(&self) -> impl Iterator<Item = ([u8; LINE], SavedItem)> {
+    pub(in crate::model) fn saved_parked(&self) -> impl Iterator<Item = ([u8; LINE], SavedItem)> {
         let lost = self.fault == Some(Fault::ParkedIsNotSaved);
         self.parked.iter().filter(move |_| !lost).map(|(_, parked)| {
             let Parked { raw, order, page, .. } = *parked;
@@ -237,7 +237,7 @@ impl ModelCard {
     }
 
     /// Puts a saved command back; nothing of its thread was replayed before it that waits.
-    pub(super) fn restore_parked(&mut self, raw: [u8; LINE], item: &SavedItem) {
+    pub(in crate::model) fn restore_parked(&mut self, raw: [u8; LINE], item: &SavedItem) {
         let command = Command::from_bytes(&raw);
         let descriptor = self.firmware.descriptor(command.opcode);
         let Some(entry) = self.map.find(command.pool, command.thread) else { return };
@@ -251,7 +251,7 @@ impl ModelCard {
     }
 
     /// Does again what a command that a replay does not execute did to the table; whether it waits.
-    pub(super) fn park_again(&mut self, raw: [u8; LINE], item: &SavedItem) -> bool {
+    pub(in crate::model) fn park_again(&mut self, raw: [u8; LINE], item: &SavedItem) -> bool {
         let command = Command::from_bytes(&raw);
         let d = self.firmware.descriptor(command.opcode);
         let Some(entry) = self.map.find(command.pool, command.thread) else { return false };
@@ -266,7 +266,7 @@ impl ModelCard {
     }
 
     /// Value of a register of the table.
-    pub(super) fn read_parked(&self, offset: u32) -> u32 {
+    pub(in crate::model) fn read_parked(&self, offset: u32) -> u32 {
         use nearpm_interface::registers as r;
         if offset == r::PARKED {
             return self.parked.used;
@@ -290,7 +290,7 @@ impl ModelCard {
     }
 
     /// Selects the place that the registers show.
-    pub(super) fn select_parked(&mut self, place: u32) {
+    pub(in crate::model) fn select_parked(&mut self, place: u32) {
         self.parked.select = place;
     }
 }

@@ -9,8 +9,8 @@ use nearpm_interface::firmware::descriptor;
 use nearpm_interface::geometry::{MAP_ENTRIES, MAX_DEVICES};
 use nearpm_interface::peer::{PATIENCE_CYCLES, PEER_ASKS, PEER_TELLS, PeerMessage};
 
-use super::card::{ModelCard, Signal};
-use super::fault::Fault;
+use super::{ModelCard, Signal};
+use crate::model::fault::Fault;
 
 /// From a report to its message at the peer port.
 const SEND_CYCLES: u64 = 4;
@@ -43,14 +43,14 @@ impl Port {
 
 impl ModelCard {
     /// Software numbers the device: it speaks from now on, and asks at once for what it waits for.
-    pub(super) fn number_device(&mut self, device: u32) {
+    pub(in crate::model) fn number_device(&mut self, device: u32) {
         self.device = device & (2 * MAX_DEVICES as u32 - 1);
         self.peers.speaks = true;
         self.announce();
     }
 
     /// Tells where everything stands that waits, and asks for it, if the card is open and has a number.
-    pub(super) fn announce(&mut self) {
+    pub(in crate::model) fn announce(&mut self) {
         let waiting = self.parked.entries();
         if self.peers.speaks && self.window_open() && waiting != 0 {
             (0..MAP_ENTRIES as u8).filter(|entry| waiting >> entry & 1 == 1).for_each(|entry| self.tell(entry));
@@ -67,7 +67,7 @@ impl ModelCard {
     }
 
     /// Tells the others how far this device has come.
-    pub(super) fn tell(&mut self, entry: u8) {
+    pub(in crate::model) fn tell(&mut self, entry: u8) {
         let reached = self.map.get(entry).map_or(0, |mapping| mapping.reached);
         if self.peers.speaks && self.window_open() && reached != 0 {
             self.send(entry, PEER_TELLS, reached);
@@ -75,14 +75,14 @@ impl ModelCard {
     }
 
     /// Somebody waits: a question is due if it still does later.
-    pub(super) fn ask_later(&mut self) {
+    pub(in crate::model) fn ask_later(&mut self) {
         if self.peers.speaks && self.peers.ask.is_none() {
             self.peers.ask = Some(self.now + PATIENCE_CYCLES);
         }
     }
 
     /// Asks for everything that is first in its thread and waits.
-    pub(super) fn on_ask(&mut self) {
+    pub(in crate::model) fn on_ask(&mut self) {
         self.peers.ask = None;
         if self.fault != Some(Fault::NobodyAsks) {
             let waiting = self.parked.entries();
@@ -100,13 +100,13 @@ impl ModelCard {
     }
 
     /// A message has come to the port.
-    pub(super) fn hear(&mut self, message: PeerMessage) {
+    pub(in crate::model) fn hear(&mut self, message: PeerMessage) {
         self.peers.inbox.push_back(message);
         self.wheel.push(self.now + HEAR_CYCLES, Signal::Hear);
     }
 
     /// Takes the oldest message. What this device does not know is asked for again later.
-    pub(super) fn on_hear(&mut self) {
+    pub(in crate::model) fn on_hear(&mut self) {
         let Some(PeerMessage { pool, thread, device, status, txid }) = self.peers.inbox.pop_front() else { return };
         if !self.peers.speaks || !self.window_open() || self.failing {
             return;

@@ -22,47 +22,17 @@ use nearpm_interface::save::{
 };
 use nearpm_interface::seal;
 
-use super::card::{ModelCard, Ring, Signal};
-use super::fault::Fault;
-use super::firmware::Firmware;
-use super::front::{Entered, Origin};
-use super::item::Item;
+use super::entry::{Entered, Origin};
 use super::lost::Lost;
-use super::memory::{Burst, Token, WriteBeat, burst_lines};
-use super::order::HostLine;
+use super::phase::Phase;
 use super::port::SYSTEM;
-use super::trace::What;
-
-/// Where the card stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Reading the arm, progress and firmware words.
-    Words,
-    /// Loading the firmware in force.
-    BootFirmware,
-    /// Reading its body.
-    Body,
-    /// Replaying items one after the other.
-    Replay,
-    /// Storing the arm word of the next generation.
-    Arm,
-    /// Taking work.
-    Open,
-    /// Draining for a function-level reset.
-    Reset,
-    /// Draining for a shutdown.
-    ShutDown,
-    /// Storing the clean word.
-    Clean,
-    /// Saving.
-    Saving,
-    /// Clean or saved: waiting for power to go.
-    Saved,
-    /// A save was torn.
-    Loss,
-    /// A save waits for its firmware.
-    Missing,
-}
+use super::{ModelCard, Ring, Signal};
+use crate::model::fault::Fault;
+use crate::model::firmware::Firmware;
+use crate::model::item::Item;
+use crate::model::memory::{Burst, Token, WriteBeat, burst_lines};
+use crate::model::order::HostLine;
+use crate::model::trace::What;
 
 /// Who a burst of the system port belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +148,7 @@ fn save_address(line: usize) -> u64 {
 
 impl ModelCard {
     /// Value of the state register.
-    pub(super) fn state(&self) -> u32 {
+    pub(in crate::model) fn state(&self) -> u32 {
         match self.persistence.phase {
             Phase::Words | Phase::BootFirmware | Phase::Body => state::BOOTING,
             Phase::Replay => state::REPLAYING,
@@ -196,12 +166,12 @@ impl ModelCard {
     }
 
     /// Whether commands and host accesses are taken.
-    pub(super) fn window_open(&self) -> bool {
+    pub(in crate::model) fn window_open(&self) -> bool {
         let early = self.fault == Some(Fault::WindowOpensEarly) && self.persistence.phase == Phase::Replay;
         early || matches!(self.persistence.phase, Phase::Open | Phase::Reset | Phase::ShutDown | Phase::Clean)
     }
 
-    pub(super) fn enter_phase(&mut self, phase: Phase) {
+    pub(in crate::model) fn enter_phase(&mut self, phase: Phase) {
         let before = self.state();
         self.persistence.phase = phase;
         if self.state() != before {
@@ -240,12 +210,12 @@ impl ModelCard {
     }
 
     /// Begins to boot.
-    pub(super) fn boot(&mut self) {
+    pub(in crate::model) fn boot(&mut self) {
         self.system_read(Owner::Persistence, save_address(ARM_LINE), HEAD_LINE + 1);
     }
 
     /// A read burst of the system port has come.
-    pub(super) fn system_read_done(&mut self, tag: u8, lines: &[[u8; LINE]], error: bool) {
+    pub(in crate::model) fn system_read_done(&mut self, tag: u8, lines: &[[u8; LINE]], error: bool) {
         if tag == Owner::Loader as u8 {
             return self.loader_read(lines, error);
         }
@@ -400,7 +370,7 @@ impl ModelCard {
     }
 
     /// A unit waits at a `wait` until its progress is durable.
-    pub(super) fn replay_progress(&mut self, unit: u8, resume: u8) {
+    pub(in crate::model) fn replay_progress(&mut self, unit: u8, resume: u8) {
         self.persistence.gate = Some(unit);
         self.store_progress(self.persistence.next as u16, resume);
     }
@@ -416,7 +386,7 @@ impl ModelCard {
     }
 
     /// A write burst of the system port was answered.
-    pub(super) fn system_write_done(&mut self, tag: u8, error: bool) {
+    pub(in crate::model) fn system_write_done(&mut self, tag: u8, error: bool) {
         if tag == Owner::Loader as u8 {
             return if error { self.loader_failed(firmware_status::MEMORY_ERROR) } else { self.loader_over() };
         }
@@ -451,7 +421,7 @@ impl ModelCard {
     }
 
     /// Something retired: a replay or a drain may go on.
-    pub(super) fn after_retirement(&mut self, status: u8) {
+    pub(in crate::model) fn after_retirement(&mut self, status: u8) {
         match self.persistence.phase {
             Phase::Replay if status >= 0x80 => self.enter_phase(Phase::Loss),
             Phase::Replay if self.persistence.running && self.order.is_empty() => self.replay_item_over(),
@@ -484,7 +454,7 @@ impl ModelCard {
     }
 
     /// Function-level reset.
-    pub(super) fn function_reset(&mut self) {
+    pub(in crate::model) fn function_reset(&mut self) {
         self.persistence.reset_pending = self.persistence.phase != Phase::Open;
         if self.persistence.reset_pending {
             return;
@@ -498,7 +468,7 @@ impl ModelCard {
     }
 
     /// Clean shutdown.
-    pub(super) fn shut_down(&mut self) {
+    pub(in crate::model) fn shut_down(&mut self) {
         self.persistence.shut_pending = self.persistence.phase != Phase::Open;
         if !self.persistence.shut_pending {
             self.enter_phase(Phase::ShutDown);
@@ -507,7 +477,7 @@ impl ModelCard {
         }
     }
 
-    pub(super) fn check_drained(&mut self) {
+    pub(in crate::model) fn check_drained(&mut self) {
         // What is left where nothing runs is held by a failed log.
         let drains = matches!(self.persistence.phase, Phase::Reset | Phase::ShutDown);
         if !drains || self.failing || self.loader.is_some() || !self.order.is_stuck() {
@@ -530,7 +500,7 @@ impl ModelCard {
     }
 
     /// Accepts a loss and opens.
-    pub(super) fn acknowledge_loss(&mut self) {
+    pub(in crate::model) fn acknowledge_loss(&mut self) {
         let closed = matches!(self.persistence.phase, Phase::Loss | Phase::Missing);
         if closed || self.window_open() {
             self.lost = Lost::default();
@@ -541,7 +511,7 @@ impl ModelCard {
     }
 
     /// Loads an image on the host's wish, behind a reset, a shutdown or a load that has begun.
-    pub(super) fn load_firmware(&mut self, slot: u32) {
+    pub(in crate::model) fn load_firmware(&mut self, slot: u32) {
         self.persistence.load_pending = Some(slot);
         self.set_firmware_status(firmware_status::BUSY);
         self.begin_load();
@@ -636,7 +606,7 @@ impl ModelCard {
     }
 
     /// Whether a power cut now has something to save.
-    pub(super) fn saves(&self) -> bool {
+    pub(in crate::model) fn saves(&self) -> bool {
         matches!(
             self.persistence.phase,
             Phase::Arm | Phase::Open | Phase::Reset | Phase::ShutDown | Phase::Clean | Phase::Saving
@@ -644,7 +614,7 @@ impl ModelCard {
     }
 
     /// Collects the image of everything that is accepted, and begins to write it.
-    pub(super) fn start_save(&mut self) {
+    pub(in crate::model) fn start_save(&mut self) {
         let mut image: Vec<[u8; LINE]> = (0..MAP_ENTRIES).map(|entry| self.map.saved(entry).to_bytes()).collect();
         let mut items = 0;
         for item in self.order.live() {
@@ -704,7 +674,7 @@ impl ModelCard {
     }
 
     /// Hands the next line of the body to the port.
-    pub(super) fn on_save(&mut self) {
+    pub(in crate::model) fn on_save(&mut self) {
         let p = &mut self.persistence;
         let beat = WriteBeat { data: p.save_image[p.saved], strobes: u64::MAX };
         let address = save_address(MAPPING_LINE + p.saved);

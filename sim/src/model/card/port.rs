@@ -1,8 +1,8 @@
 //! MemoryPort: who gets the memory next, and for how long one direction goes on.
 
-use super::card::{MOST_UNITS, ModelCard, Signal};
-use super::memory::WriteBeat;
-use super::timing::BATCH_BEATS;
+use super::{MOST_UNITS, ModelCard, Signal};
+use crate::model::memory::WriteBeat;
+use crate::model::timing::BATCH_BEATS;
 
 /// Requesters of the port: units, then these.
 pub const HOST: usize = MOST_UNITS;
@@ -47,7 +47,7 @@ impl Port {
 
 impl ModelCard {
     /// Lets the port arbitrate at a cycle, or as soon as it is free.
-    pub(super) fn wake_port(&mut self, at: u64) {
+    pub(in crate::model) fn wake_port(&mut self, at: u64) {
         let at = at.max(self.port.free).max(self.now);
         if at < self.port.due {
             self.port.due = at;
@@ -55,7 +55,7 @@ impl ModelCard {
         }
     }
 
-    pub(super) fn on_port(&mut self) {
+    pub(in crate::model) fn on_port(&mut self) {
         if self.port.due != self.now {
             return;
         }

@@ -4,7 +4,7 @@ use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::geometry::{COMMAND_PAGES, HOST_QUEUE_LINES, MAP_ENTRIES, REQUEST_SLOTS};
 use nearpm_interface::registers::{self as r, capability, control, firmware_status, state};
 
-use super::card::ModelCard;
+use super::ModelCard;
 
 /// Event counters of the register block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ fn ring_register(offset: u32) -> Option<(usize, u32)> {
 }
 
 impl ModelCard {
-    pub(super) fn read_register(&self, offset: u32) -> u32 {
+    pub(in crate::model) fn read_register(&self, offset: u32) -> u32 {
         if let Some((page, which)) = ring_register(offset) {
             let ring = &self.rings[page];
             return [ring.base as u32, (ring.base >> 32) as u32, ring.log2][which as usize];
@@ -101,7 +101,7 @@ impl ModelCard {
         }
     }
 
-    pub(super) fn write_register(&mut self, offset: u32, value: u32) {
+    pub(in crate::model) fn write_register(&mut self, offset: u32, value: u32) {
         if let Some((page, which)) = ring_register(offset) {
             let ring = &mut self.rings[page];
             match which {
@@ -139,7 +139,7 @@ impl ModelCard {
     }
 
     /// Notes the outcome of a firmware load.
-    pub(super) fn set_firmware_status(&mut self, status: u32) {
+    pub(in crate::model) fn set_firmware_status(&mut self, status: u32) {
         debug_assert!(status <= firmware_status::MEMORY_ERROR);
         self.firmware_status = status;
     }

@@ -8,10 +8,10 @@ use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead, lines_of};
 use nearpm_interface::seal::HEAD_COVERED;
 use nearpm_interface::status::Status;
 
-use super::card::{ModelCard, Signal};
-use super::fault::Fault;
-use super::memory::{Burst, Token, WriteBeat, burst_lines};
-use super::persistence::Phase;
+use super::phase::Phase;
+use super::{ModelCard, Signal};
+use crate::model::fault::Fault;
+use crate::model::memory::{Burst, Token, WriteBeat, burst_lines};
 
 /// Lines of the FIFO of the DmaEngine.
 const FIFO_LINES: u32 = 64;
@@ -158,7 +158,7 @@ impl Unit {
 
 impl ModelCard {
     /// Takes a command into a free context.
-    pub(super) fn unit_issue(&mut self, u: usize, slot: u8) {
+    pub(in crate::model) fn unit_issue(&mut self, u: usize, slot: u8) {
         let contents = &self.order.slots[slot as usize];
         let pc = if contents.resume != 0 { contents.resume } else { contents.descriptor.entry() };
         let base = self.map.get(contents.entry).map_or(0, |m| m.base);
@@ -186,7 +186,7 @@ impl ModelCard {
     }
 
     /// Runs the program of the first context up to its end or a wait. Operations get the cycle of their instruction.
-    pub(super) fn on_sequence(&mut self, u: usize) {
+    pub(in crate::model) fn on_sequence(&mut self, u: usize) {
         let Some(&context) = self.units[u].sequence.front() else { return };
         let start = self.units[u].context(context).start;
         if start > self.now {
@@ -305,7 +305,7 @@ impl ModelCard {
     }
 
     /// Puts the next bursts of a unit at the memory port.
-    pub(super) fn unit_work(&mut self, u: usize) {
+    pub(in crate::model) fn unit_work(&mut self, u: usize) {
         self.unit_read_side(u);
         self.unit_write_side(u);
     }
@@ -338,7 +338,7 @@ impl ModelCard {
     }
 
     /// The port took the read burst.
-    pub(super) fn unit_read_granted(&mut self, u: usize) -> Burst {
+    pub(in crate::model) fn unit_read_granted(&mut self, u: usize) -> Burst {
         let unit = &mut self.units[u];
         let burst = unit.read_request.take().expect("it asks");
         let number = unit.reading;
@@ -357,7 +357,7 @@ impl ModelCard {
     }
 
     /// A read burst of a unit has come from memory.
-    pub(super) fn unit_read(&mut self, u: usize, lines: &[[u8; LINE]], error: bool) {
+    pub(in crate::model) fn unit_read(&mut self, u: usize, lines: &[[u8; LINE]], error: bool) {
         let rounds = self.fault == Some(Fault::RollbackRoundsToLines);
         let unit = &mut self.units[u];
         let number = unit.outstanding.pop_front().expect("it was outstanding");
@@ -422,7 +422,7 @@ impl ModelCard {
     }
 
     /// The port took a write burst of the first operation.
-    pub(super) fn unit_write_granted(&mut self, u: usize, data: &mut Vec<WriteBeat>) -> Burst {
+    pub(in crate::model) fn unit_write_granted(&mut self, u: usize, data: &mut Vec<WriteBeat>) -> Burst {
         let unit = &mut self.units[u];
         unit.write_request = false;
         let operation = unit.operations.front_mut().expect("it asks");
@@ -482,7 +482,7 @@ impl ModelCard {
     }
 
     /// The memory answered a write burst of a unit.
-    pub(super) fn unit_written(&mut self, u: usize, context: u8, error: bool) {
+    pub(in crate::model) fn unit_written(&mut self, u: usize, context: u8, error: bool) {
         if self.fault == Some(Fault::ReleaseBeforeAnswer) {
             return;
         }
@@ -516,7 +516,7 @@ impl ModelCard {
     }
 
     /// A context offers its progress at a wait.
-    pub(super) fn on_progress(&mut self, u: usize, context: u8) {
+    pub(in crate::model) fn on_progress(&mut self, u: usize, context: u8) {
         let running = *self.units[u].context(context);
         let resume = running.pc.wrapping_add(1);
         if !running.broken {
@@ -532,7 +532,7 @@ impl ModelCard {
     }
 
     /// The progress word of the context that offered first is durable.
-    pub(super) fn unit_resume(&mut self, u: usize) {
+    pub(in crate::model) fn unit_resume(&mut self, u: usize) {
         let context = self.units[u].offering.pop_front().expect("it offered progress");
         self.unit_go_on(u, context);
     }

@@ -20,7 +20,7 @@ use nearpm_tests::pins::session;
 use nearpm_verilate::{Library, Source};
 
 /// What has to find a fault.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Finder {
     /// A litmus test on one card, which shows a state that the model does not allow.
     Litmus(&'static str),
@@ -173,6 +173,8 @@ fn each_planted_fault_is_found_from_outside() {
     let verilog = with_faults();
     keep_panics();
     let mut wrong = Vec::new();
+    // What a finder looks at without a fault is the same for all faults that are its.
+    let mut sound_before = BTreeSet::new();
     for (number, fault) in (1..).zip(FAULTS) {
         // What goes wrong otherwise is not what the finder is for.
         let mut look = |number| {
@@ -181,7 +183,8 @@ fn each_planted_fault_is_found_from_outside() {
                 None
             })
         };
-        let (sound, broken) = (look(0), look(number));
+        let sound = if sound_before.insert(fault.finder) { look(0) } else { None };
+        let broken = look(number);
         println!("{:?}: {}: {}", fault.finder, fault.what, broken.as_deref().unwrap_or("not found"));
         wrong.extend(sound.map(|what| format!("{:?} without a fault: {what}", fault.finder)));
         wrong.extend(broken.is_none().then(|| format!("{:?} does not find: {}", fault.finder, fault.what)));

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::card;
 use crate::crash::CrashMemory;
 use crate::pools::Kind;
 use crate::schedule::Schedule;

@@ -9,6 +9,7 @@ use nearpm_workloads::programs::Program as Paper;
 use nearpm_workloads::{BTree, HashMap, RbTree, SkipList};
 
 use crate::body::{Body, Look};
+use crate::card;
 use crate::crash::CrashMemory;
 use crate::explored::Explored;
 use crate::pools::{Kind, Open};

@@ -1,13 +1,15 @@
 //! Where the time of a test run goes: steps of `./x test`, crates that are compiled, test programs.
 //!
 //! Nothing here measures. `./x test` leaves the seconds of its steps, cargo the page of `--timings`, nextest its
-//! JUnit report; this reads all three and prints the largest. Seconds of crates and of test programs add up over
-//! the processors, so that their sums are larger than the step's.
+//! JUnit report, and each Verilated model the files that it was built from; this reads them and prints the largest.
+//! Seconds of crates, models and test programs add up over the processors, so that their sums are larger than the
+//! step's; a model is built inside the test that needs it first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -22,6 +24,10 @@ pub struct Times {
     pub steps: Vec<Seconds>,
     /// Crates that were compiled, with all their test programs, the longest first.
     pub crates: Vec<Seconds>,
+    /// Programs that were linked for them: test programs, and those that tests run. Their seconds are in the crates', too.
+    pub links: Vec<Seconds>,
+    /// Models of the hardware that were made since the run began: Verilator, and the C++ compiler behind it.
+    pub models: Vec<Seconds>,
     /// Test programs, the longest first.
     pub programs: Vec<Seconds>,
     /// Tests, the longest first.
@@ -33,6 +39,20 @@ pub struct Times {
 struct Unit {
     name: String,
     duration: f64,
+    /// What of the crate it is, in words; of a library it is empty.
+    #[serde(default)]
+    target: String,
+}
+
+impl Unit {
+    /// Whether it is linked: a test program, a program or an example.
+    fn is_program(&self) -> bool {
+        ["(test)", "\"bin\"", "\"example\""].iter().any(|what| self.target.contains(what))
+    }
+
+    fn program(&self) -> Seconds {
+        (format!("{}{}", self.name, self.target), self.duration)
+    }
 }
 
 impl Times {
@@ -44,9 +64,13 @@ impl Times {
         let part = |name: &str| fs::read_to_string(target.join(name)).unwrap_or_default();
         let junit = part("nextest/default/junit.xml");
         let (programs, tests) = tests(&junit).context("read nextest's report")?;
+        let units = units(&part("cargo-timings/cargo-timing.html")).context("read cargo's timings")?;
+        let began = fs::metadata(target.join("test-steps.tsv")).and_then(|file| file.created()).ok();
         Ok(Times {
             steps: steps(&part("test-steps.tsv")).context("read the steps")?,
-            crates: crates(&part("cargo-timings/cargo-timing.html")).context("read cargo's timings")?,
+            links: sums(units.iter().filter(|unit| unit.is_program()).map(Unit::program)),
+            crates: sums(units.into_iter().map(|unit| (unit.name, unit.duration))),
+            models: sums(began.into_iter().flat_map(|began| models(&target.join("verilated"), began))),
             programs,
             tests,
         })
@@ -58,12 +82,14 @@ impl Times {
         let parts = [
             ("steps of ./x test", &self.steps, usize::MAX),
             ("crates, compiled with their tests", &self.crates, most),
+            ("programs in these, compiled and linked", &self.links, most),
+            ("Verilated models, made by tests", &self.models, most),
             ("test programs", &self.programs, most),
             ("tests", &self.tests, most),
         ];
         for (title, rows, most) in parts {
             let sum: f64 = rows.iter().map(|(_, seconds)| seconds).sum();
-            let _ = writeln!(text, "{sum:9.1} s  {title}");
+            let _ = writeln!(text, "{sum:9.1} s  {title} ({})", rows.len());
             for (name, seconds) in rows.iter().take(most) {
                 let _ = writeln!(text, "{seconds:9.1}      {name}");
             }
@@ -81,12 +107,25 @@ fn steps(text: &str) -> Result<Vec<Seconds>> {
     text.lines().map(row).collect()
 }
 
-/// The units in cargo's page, summed by crate.
-fn crates(page: &str) -> Result<Vec<Seconds>> {
+/// The units in cargo's page.
+fn units(page: &str) -> Result<Vec<Unit>> {
     let Some((_, rest)) = page.split_once("const UNIT_DATA = ") else { return Ok(Vec::new()) };
     let (data, _) = rest.split_once("];").context("the list does not end")?;
-    let units: Vec<Unit> = serde_json::from_str(&format!("{data}]")).context("the list of units")?;
-    Ok(sums(units.into_iter().map(|unit| (unit.name, unit.duration))))
+    serde_json::from_str(&format!("{data}]")).context("the list of units")
+}
+
+/// The models in a cache that were made since then: from the Verilog, which is written first, to the library.
+fn models(cache: &Path, since: SystemTime) -> Vec<Seconds> {
+    let model = |folder: &Path| {
+        let written = |file: &str| fs::metadata(folder.join(file)).and_then(|file| file.modified()).ok();
+        let (verilog, library) = (written("top.v")?, written("model.so")?);
+        let text = fs::read_to_string(folder.join("top.v")).ok()?;
+        let name = text.lines().find_map(|line| line.strip_prefix("module "))?.split(['(', ' ', ';']).next()?;
+        let seconds = library.duration_since(verilog).ok()?.as_secs_f64();
+        (verilog >= since).then(|| (name.to_owned(), seconds))
+    };
+    let folders = fs::read_dir(cache).into_iter().flatten().flatten();
+    folders.filter_map(|folder| model(&folder.path())).collect()
 }
 
 /// Test programs and tests of a JUnit report.
@@ -133,8 +172,12 @@ mod tests {
         write(
             "cargo-timings/cargo-timing.html",
             r#"<script>const UNIT_DATA = [{"i":0,"name":"a","duration":1.5,"sections":null},
-            {"i":1,"name":"b","duration":4.0},{"i":2,"name":"a","duration":0.5}];</script>"#,
+            {"i":1,"name":"b","duration":4.0},
+            {"i":2,"name":"a","duration":0.5,"target":" all \"test\" (test)"}];</script>"#,
         );
+        write("verilated/0123/top.v", "// a comment\nmodule top(clock);\nendmodule\n");
+        write("verilated/0123/model.so", "");
+        write("verilated/text-0123/top.v", "module generated(clock);\n");
         write(
             "nextest/default/junit.xml",
             r#"<testsuites><testsuite name="p"><testcase name="t" classname="p" time="0.25"/>
@@ -143,6 +186,8 @@ mod tests {
         let times = Times::read(target.path()).expect("the run is read");
         assert_eq!(times.steps, [("lint".into(), 12.0), ("test".into(), 30.0)]);
         assert_eq!(times.crates, [("b".into(), 4.0), ("a".into(), 2.0)]);
+        assert_eq!(times.links, [("a all \"test\" (test)".into(), 0.5)]);
+        assert!(matches!(&times.models[..], [(top, seconds)] if top == "top" && *seconds < 1.0), "{:?}", times.models);
         assert_eq!(times.programs, [("p".into(), 0.75)]);
         assert_eq!(times.tests, [("p u".into(), 0.5), ("p t".into(), 0.25)]);
         let page = times.render(1);

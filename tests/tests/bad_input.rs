@@ -1,6 +1,6 @@
 //! Bad input where library, driver and card meet: each a clear error that says what, where and what to do; no panic, and no
 //! effect on other data. What one crate refuses by itself is tested there: pool files and options in `libnearpm/tests/refusals.rs`,
-//! every malformed command in `sim/tests/model_refusals.rs`, the driver's own limits in `driver/tests/card.rs`.
+//! every malformed command in `sim/tests/model/refusals.rs`, the driver's own limits in `driver/tests/card.rs`.
 
 use std::fmt::Display;
 use std::sync::Arc;

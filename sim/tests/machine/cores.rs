@@ -1,11 +1,9 @@
 //! Several cores that take turns: each meets link and card at its own time, whatever the others wait for.
 
-mod flat;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use flat::{Flat, IDLE, Latency};
+use crate::flat::{Flat, IDLE, Latency};
 use nearpm_driver::pci::{Caching, Mapping, PciFunction};
 use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR};
 use nearpm_sim::core::Medium;

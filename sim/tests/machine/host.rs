@@ -1,8 +1,6 @@
 //! The host model against the smallest card: costs, caches, order, power cuts.
 
-mod flat;
-
-use flat::{Flat, IDLE, Latency};
+use crate::flat::{Flat, IDLE, Latency};
 use nearpm_driver::pci::{Caching, Mapping, PciFunction, Work};
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{COMMAND_BAR, PM_BAR};

@@ -1,8 +1,6 @@
 //! Several cards in one computer: windows of their own, one power cord, and cards that do not come back.
 
-mod flat;
-
-use flat::{Flat, IDLE};
+use crate::flat::{Flat, IDLE};
 use nearpm_driver::pci::{Caching, Mapping, PciError, PciFunction};
 use nearpm_interface::geometry::{PM_BAR, REGISTER_BAR};
 use nearpm_sim::core::Medium;

@@ -2,10 +2,8 @@
 //!
 //! C9 is the library's: what the card adds to it (commands own whole lines, and nothing else is touched) stands under C6.
 
-mod model_support;
-
-use model_support::scenario::*;
-use model_support::*;
+use crate::support::scenario::*;
+use crate::support::*;
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
 use nearpm_interface::registers::{self, control, state};

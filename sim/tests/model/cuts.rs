@@ -1,9 +1,7 @@
 //! The power goes at every cycle: of each mechanism, of the save, of the replay, of the second replay. After each
 //! power-up the memory is compared in full with the oracle of what had been accepted.
 
-mod model_support;
-
-use model_support::scenario::{cut_everywhere, cut_in_replay, cut_in_save, mechanisms};
+use crate::support::scenario::{cut_everywhere, cut_in_replay, cut_in_save, mechanisms};
 
 #[test]
 fn a_cut_at_every_cycle_of_every_mechanism_keeps_exactly_what_was_accepted() {

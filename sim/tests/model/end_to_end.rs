@@ -1,8 +1,6 @@
 //! The whole way of a transaction: map, log, store, commit, read back, power cut, replay.
 
-mod model_support;
-
-use model_support::*;
+use crate::support::*;
 use nearpm_interface::registers::{self, state};
 use nearpm_interface::seal;
 use nearpm_interface::status::Status;

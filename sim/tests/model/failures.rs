@@ -1,9 +1,7 @@
 //! What goes wrong in operation: failed logs under reset, shutdown and power cut; failing memory in a replay.
 
-mod model_support;
-
-use model_support::scenario::{Boot, boot, compare, opened};
-use model_support::*;
+use crate::support::scenario::{Boot, boot, compare, opened};
+use crate::support::*;
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers::{self, control, state};
 use nearpm_interface::save::ArmWord;

@@ -1,9 +1,7 @@
 //! The transaction form of the memory against the DDR4 channel that it stands for.
 
-mod model_support;
-
-use model_support::scenario::{compare, conflicts, deliver, filled};
-use model_support::*;
+use crate::support::scenario::{compare, conflicts, deliver, filled};
+use crate::support::*;
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
 use nearpm_interface::registers::state;

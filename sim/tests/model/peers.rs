@@ -2,10 +2,9 @@
 //!
 //! A scenario that names a fault holds without it, and fails with the fault by the words behind it: `each_rule_is_needed`.
 
-mod peers_support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::peers_support::{Cards, Computer, LONG, commit, data, epoch, log, slot_of};
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::{MAP_ENTRIES, PARKED_COMMANDS, POOLS_BASE};
 use nearpm_interface::registers::parked_action;
@@ -13,7 +12,6 @@ use nearpm_interface::status::Status;
 use nearpm_sim::host::{Cut, Parameters, Peers};
 use nearpm_sim::machine::until_power_cut;
 use nearpm_sim::model::fault::Fault;
-use peers_support::{Cards, Computer, LONG, commit, data, epoch, log, slot_of};
 
 /// Two cards commit when both have the commit, whichever comes first.
 fn commits_wait_for_each_other(kind: Cards) {

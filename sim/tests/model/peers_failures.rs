@@ -1,7 +1,6 @@
 //! Several devices where things end early: resets, shutdowns, cards that are gone, torn saves, cuts at every cycle; and what a synchronisation costs.
 
-mod peers_support;
-
+use crate::peers_support::{Cards, Computer, LONG, commit, data, epoch, log, map, slot_of};
 use nearpm_driver::pci::PciFunction;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::registers::{self, parked_action};
@@ -9,7 +8,6 @@ use nearpm_interface::status::Status;
 use nearpm_sim::core::Activity;
 use nearpm_sim::host::{Cut, Event, Mischief, Parameters, Peers};
 use nearpm_sim::machine::until_power_cut;
-use peers_support::{Cards, Computer, LONG, commit, data, epoch, log, map, slot_of};
 
 fn a_reset_leaves_what_waits_and_software_decides(kind: Cards) {
     let mut c = Computer::open(2, 2, kind);

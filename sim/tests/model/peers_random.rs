@@ -2,14 +2,12 @@
 //! drop, double and delay, and one oracle: after a recovery every thread's transactions are committed up to one of them, the same on all
 //! cards, and that one is not before the last that was acknowledged.
 
-mod peers_support;
-
+use crate::peers_support::{Cards, Computer, SLOTS, commit, data, log};
 use nearpm_interface::status::Status;
 use nearpm_sim::host::{Cut, Parameters, Peers};
 use nearpm_sim::machine::until_power_cut;
 use nearpm_sim::model::fault::Fault;
 use nearpm_sim::rng::Rng;
-use peers_support::{Cards, Computer, SLOTS, commit, data, log};
 
 const THREADS: u16 = 3;
 /// Transactions of a thread that may wait at once: fewer than there are log slots, and together fewer than places.

@@ -1,9 +1,7 @@
 //! Conflict-heavy random runs against the sequential oracle: loads, statuses, memory, and the order of the trace.
 
-mod model_support;
-
-use model_support::scenario::{Boot, boot, compare, conflicts, cut_at, mechanisms, run};
-use model_support::*;
+use crate::support::scenario::{Boot, boot, compare, conflicts, cut_at, mechanisms, run};
+use crate::support::*;
 
 #[test]
 fn every_mechanism_does_what_the_oracle_says() {

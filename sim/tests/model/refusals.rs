@@ -1,9 +1,7 @@
 //! Everything that the card refuses, with its status, and that a refusal has no effect.
 
-mod model_support;
-
-use model_support::scenario::{boot, compare, filled, opened};
-use model_support::*;
+use crate::support::scenario::{boot, compare, filled, opened};
+use crate::support::*;
 use nearpm_interface::command::{Command, Opcode, slot_offset};
 use nearpm_interface::firmware::IMAGE_BYTES;
 use nearpm_interface::geometry::{

@@ -1,10 +1,8 @@
 //! Long runs of the model: all commands retire, and the speed on this machine is printed.
 
-mod model_support;
-
 use std::time::Instant;
 
-use model_support::*;
+use crate::support::*;
 use nearpm_interface::command::Command;
 use nearpm_interface::geometry::{LINE_U64, POOLS_BASE};
 use nearpm_interface::registers::state;

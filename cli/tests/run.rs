@@ -73,15 +73,20 @@ fn a_report_as_json_holds_what_the_text_says() {
 #[test]
 fn a_run_on_the_rtl_writes_its_signals() {
     let folder = tempfile::tempdir().expect("a folder");
-    let waves = folder.path().join("card.vcd");
+    let waves = folder.path().join("card.fst");
     let arguments = ["run", "--ops", "3", "--ring", "16384", "--waves", waves.to_str().expect("a path")];
     let refused = nearpm(&arguments);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--waves goes with --card rtl"));
     let text = printed(&[&arguments[..], &["--card", "rtl", "--power-cut", "op:2"]].concat());
     assert!(text.contains("3 entries, all as in the model"), "{text}");
-    for name in ["card.vcd", "card.1.vcd"] {
-        let signals = std::fs::read_to_string(folder.path().join(name)).expect("it was written");
-        assert!(signals.contains("m_axi_mem0_awvalid"), "{name}");
+    for name in ["card", "card.1"] {
+        let file = |ending: &str| folder.path().join(format!("{name}.{ending}"));
+        assert!(file("fst").metadata().expect("it was written").len() > 10_000, "{name}");
+        let groups = std::fs::read_to_string(file("gtkw")).expect("it was written");
+        for shown in ["-state", "persistence.phase$q", "-commands", "m_axi_mem0_awvalid", "-other cards"] {
+            assert!(groups.contains(shown), "{name} shows no {shown}: {groups}");
+        }
+        assert!(!file("vcd").exists(), "{name}");
     }
     let nowhere = [&arguments[..5], &["--waves", "/no/such/folder/card.vcd", "--card", "rtl"]].concat();
     assert!(String::from_utf8_lossy(&nearpm(&nowhere).stderr).contains("/no/such/folder/card.vcd cannot be written"));

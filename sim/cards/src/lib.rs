@@ -5,6 +5,7 @@
 mod kind;
 mod rig;
 mod rtl;
+pub mod waves;
 
 pub use kind::{CardKind, Cards};
 pub use rig::{CardCounters, Rig};

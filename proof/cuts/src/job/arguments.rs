@@ -126,8 +126,9 @@ pub struct RunArguments {
     /// How commands are posted
     #[arg(long, value_enum, default_value = "line")]
     pub posting: PostingChoice,
-    /// Write every signal of the RTL to this file, in the VCD format: about 200 bytes a cycle, so with few operations and a short ring. Power-ups
-    /// behind the first are in FILE.1.vcd and so on
+    /// Write every signal of the RTL to this file: FST with a GTKWave file that groups the signals of interest where it ends in .fst, VCD
+    /// otherwise. VCD, which comes first, takes about 200 bytes a cycle, so with few operations and a short ring. Power-ups behind the first are
+    /// in FILE.1.fst and so on
     #[arg(long, value_name = "FILE")]
     pub waves: Option<PathBuf>,
     /// Print the report as JSON

@@ -22,7 +22,7 @@ pub use arguments::{
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
-use nearpm_cards::{CardKind, Cards, traced_rtl_cards};
+use nearpm_cards::{CardKind, Cards, traced_rtl_cards, waves};
 
 /// Runs the command.
 pub fn command(arguments: &RunArguments) -> Result<()> {
@@ -38,7 +38,7 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
     ensure!(is_rtl || arguments.waves.is_none(), "only the RTL has signals to write: --waves goes with --card rtl");
     let cards = |kind: CardKind| match &arguments.waves {
         None => kind.cards(arguments.memory_ports),
-        Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, path)?) as Cards),
+        Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, &waves::written_to(path))?) as Cards),
     };
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
@@ -46,6 +46,10 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         (Some(kind), Workload::Btree) => Job::new(arguments, cards(kind)?).run::<BTree>(),
         (Some(kind), Workload::Hashmap) => Job::new(arguments, cards(kind)?).run::<HashMap>(),
     }?;
+    // The cards are gone by now, and what they wrote is whole.
+    if let Some(path) = arguments.waves.as_ref().filter(|path| waves::is_fst(path)) {
+        waves::to_fst(&waves::written_to(path))?;
+    }
     if arguments.json {
         println!("{:#}", report.json());
     } else {

@@ -257,6 +257,7 @@ b11111111 #
         let note = |time, signal: fst_reader::FstSignalHandle, value: FstSignalValue<'_>| {
             let FstSignalValue::String(bits) = value else { panic!("no bits") };
             changes.push((time, signal.get_index(), String::from_utf8(bits.to_vec()).expect("text")));
+            Ok::<(), std::convert::Infallible>(())
         };
         reader.read_signals(&FstFilter::all(), note).expect("read");
         let of = |signal: usize| -> Vec<(u64, &str)> {

@@ -170,3 +170,16 @@ fn the_first_table_of_the_evaluation_has_the_values_of_the_tables_below() {
         }
     }
 }
+
+/// Who looks for a unit of the card finds it, with its tests and what is proved of it.
+#[test]
+fn every_unit_of_the_card_and_every_property_is_in_the_table_of_units() {
+    let table = fs::read_to_string(root().join("docs/units.md")).expect("the page is there");
+    for folder in ["hdl/src/units", "proof/hardware/properties"] {
+        let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name of letters"));
+        let missing: Vec<String> =
+            names.filter(|name| name != "mod.rs" && !table.contains(&format!("(../{folder}/{name})"))).collect();
+        assert!(missing.is_empty(), "docs/units.md has no row of {missing:?} in {folder}");
+    }
+}

@@ -9,8 +9,10 @@
 //! | `source.rs` | functions and types with their documentation, read from the source |
 //! | `header.rs` | the header, by cbindgen |
 //! | `manual.rs` | a page for each function, and one for all |
+//! | `book.rs` | all of them as one page of the book |
 //! | `markup.rs` | documentation in Markdown as manual pages have it |
 
+mod book;
 mod header;
 mod manual;
 mod markup;
@@ -75,6 +77,11 @@ impl Interface {
         let path = folder.join("overview.md");
         let overview = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Interface { header, groups, overview })
+    }
+
+    /// The manual as one page of the book, in Markdown.
+    pub fn book(&self) -> String {
+        book::page(&self.overview, &self.groups)
     }
 
     /// Every function.

@@ -18,6 +18,9 @@ struct Arguments {
     /// Folder for the manual: man3 and man7 are made in it.
     #[arg(long)]
     manual: Option<PathBuf>,
+    /// File for the manual as a page of the book.
+    #[arg(long)]
+    book: Option<PathBuf>,
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -31,6 +34,9 @@ fn main() -> Result<()> {
     let interface = Interface::read(&arguments.library)?;
     if let Some(path) = &arguments.header {
         write(path, &interface.header)?;
+    }
+    if let Some(path) = &arguments.book {
+        write(path, &interface.book())?;
     }
     if let Some(folder) = &arguments.manual {
         for (name, text) in interface.manual() {

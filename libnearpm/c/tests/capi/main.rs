@@ -28,6 +28,16 @@ fn the_header_is_fresh() {
     assert!(found == wanted, "include/nearpm.h is stale: run NEARPM_BLESS=1 cargo test -p nearpm-c");
 }
 
+#[test]
+fn the_page_of_the_book_is_fresh() {
+    let (path, wanted) = (library().join("../../docs/c-manual.md"), interface().book());
+    if std::env::var_os("NEARPM_BLESS").is_some() {
+        std::fs::write(&path, &wanted).expect("the page can be written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == wanted, "docs/c-manual.md is stale: run NEARPM_BLESS=1 cargo nextest run --release -p nearpm-c");
+}
+
 /// Each symbol that the shared library exports is in the header, and the other way round.
 #[test]
 fn the_header_declares_what_the_library_exports() {

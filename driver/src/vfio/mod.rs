@@ -94,7 +94,7 @@ pub fn open_with(address: &str, window: Caching) -> Result<VfioFunction, VfioErr
 }
 
 /// What the kernel meant when it refused a device that sysfs had found ready.
-fn explain(place: &place::Place, source: std::io::Error) -> VfioError {
+fn explain(place: &place::SysfsDevice, source: std::io::Error) -> VfioError {
     let (address, group) = (place.address.clone(), place.group);
     match source.raw_os_error() {
         Some(libc::EBUSY) => VfioError::Busy { address, group },
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_refuses_is_explained_with_what_to_do() {
-        let place = place::Place { address: "0000:01:00.0".into(), path: "/none".into(), group: 17 };
+        let place = place::SysfsDevice { address: "0000:01:00.0".into(), path: "/none".into(), group: 17 };
         for (code, part) in [
             (libc::EBUSY, "fuser -v /dev/vfio/17"),
             (libc::EACCES, "chown"),

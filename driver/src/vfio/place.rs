@@ -31,7 +31,7 @@ impl Default for Roots {
 
 /// A card that VFIO can open, as far as sysfs tells.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SysfsDevice {
     /// Address in full, such as 0000:01:00.0.
     pub address: String,
     /// Folder of the device in sysfs.
@@ -77,7 +77,7 @@ pub(super) fn find_card(text: &str, roots: &Roots) -> Result<(String, PathBuf), 
 }
 
 /// Finds a card and checks all that can be checked before it is opened.
-pub(super) fn find(text: &str, roots: &Roots) -> Result<Place, VfioError> {
+pub(super) fn find(text: &str, roots: &Roots) -> Result<SysfsDevice, VfioError> {
     let (address, path) = find_card(text, roots)?;
     let driver = driver_of(&path);
     if driver.as_deref() != Some("vfio-pci") {
@@ -91,7 +91,7 @@ pub(super) fn find(text: &str, roots: &Roots) -> Result<Place, VfioError> {
             return Err(VfioError::NoVfio { address, path: file.display().to_string() });
         }
     }
-    Ok(Place { address, path, group })
+    Ok(SysfsDevice { address, path, group })
 }
 
 /// The vendor or the device number, which sysfs writes as 0x and four digits.
@@ -159,7 +159,11 @@ impl WindowFile {
 ///
 /// Write-combining is a file of sysfs beside the BAR's, which is there for a prefetchable BAR. Write-back is the machine's memory at the addresses of the BAR: the
 /// kernel maps that as the MTRRs say, and only where nothing forbids it.
-pub(super) fn window_file(place: &Place, caching: Caching, roots: &Roots) -> Result<Option<WindowFile>, VfioError> {
+pub(super) fn window_file(
+    place: &SysfsDevice,
+    caching: Caching,
+    roots: &Roots,
+) -> Result<Option<WindowFile>, VfioError> {
     let (path, offset) = match caching {
         Caching::Uncached => return Ok(None),
         Caching::WriteCombining => (place.path.join(format!("resource{PM_BAR}_wc")), Ok(0)),
@@ -290,7 +294,7 @@ mod tests {
     }
 
     impl Machine {
-        fn find(&self) -> Result<Place, VfioError> {
+        fn find(&self) -> Result<SysfsDevice, VfioError> {
             find(CARD, &self.roots())
         }
 

@@ -173,9 +173,9 @@ impl<W: Watch + 'static> PciFunction for Watched<W> {
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let inner = self.card.map(bar, range.clone(), caching)?;
         let place = match bar {
-            COMMAND_BAR => Place::Commands { page: range.start as usize / COMMAND_PAGE_BYTES },
-            PM_BAR if range.start == POOLS_BASE => Place::Pool,
-            _ => Place::Elsewhere,
+            COMMAND_BAR => WindowTarget::Commands { page: range.start as usize / COMMAND_PAGE_BYTES },
+            PM_BAR if range.start == POOLS_BASE => WindowTarget::Pool,
+            _ => WindowTarget::Elsewhere,
         };
         let (card, watch, told) = (self.card.clone(), self.watch.clone(), self.told.clone());
         Ok(Box::new(Window { inner, card, watch, told, place }))
@@ -232,7 +232,7 @@ impl<W: Watch> DmaBuffer for Records<W> {
 
 /// What a window shows.
 #[derive(Clone, Copy)]
-enum Place {
+enum WindowTarget {
     Pool,
     Commands {
         page: usize,
@@ -246,7 +246,7 @@ struct Window<W> {
     card: MockCard,
     watch: W,
     told: Option<Arc<Told<W>>>,
-    place: Place,
+    place: WindowTarget,
 }
 
 impl<W: Watch> Window<W> {
@@ -258,7 +258,7 @@ impl<W: Watch> Window<W> {
     }
 
     fn is_pool(&self) -> bool {
-        matches!(self.place, Place::Pool)
+        matches!(self.place, WindowTarget::Pool)
     }
 }
 
@@ -268,34 +268,34 @@ impl<W: Watch> Mapping for Window<W> {
     }
     fn load(&self, offset: u64, data: &mut [u8]) {
         match self.place {
-            Place::Pool => {
+            WindowTarget::Pool => {
                 self.watch.load(offset, data);
                 self.settle();
             }
-            Place::Commands { .. } => self.watch.push(),
-            Place::Elsewhere => {}
+            WindowTarget::Commands { .. } => self.watch.push(),
+            WindowTarget::Elsewhere => {}
         }
         self.inner.load(offset, data);
-        if let (Place::Commands { page }, Some(told)) = (self.place, &self.told) {
+        if let (WindowTarget::Commands { page }, Some(told)) = (self.place, &self.told) {
             let line = (&*data).try_into().expect("a status line is read whole");
             told.status(page, &PageStatus::from_bytes(line));
         }
     }
     fn store(&self, offset: u64, data: &[u8]) {
         match self.place {
-            Place::Pool => {
+            WindowTarget::Pool => {
                 self.watch.store(offset, data);
                 self.settle();
             }
-            Place::Commands { .. } => unreachable!("commands are posted as lines"),
-            Place::Elsewhere => {}
+            WindowTarget::Commands { .. } => unreachable!("commands are posted as lines"),
+            WindowTarget::Elsewhere => {}
         }
         self.inner.store(offset, data);
     }
     fn store_line(&self, offset: u64, line: &[u8; LINE]) {
         match self.place {
-            Place::Pool => self.watch.stream(offset, line),
-            Place::Commands { page } => {
+            WindowTarget::Pool => self.watch.stream(offset, line),
+            WindowTarget::Commands { page } => {
                 for range in
                     self.card.footprint(page, line).into_iter().flat_map(|(reads, writes)| [reads, writes].concat())
                 {
@@ -308,7 +308,7 @@ impl<W: Watch> Mapping for Window<W> {
                     told.posted(page);
                 }
             }
-            Place::Elsewhere => {}
+            WindowTarget::Elsewhere => {}
         }
         self.inner.store_line(offset, line);
     }

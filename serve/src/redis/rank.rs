@@ -9,7 +9,7 @@ use crate::store::Blob;
 
 /// A score and a member, outside of a pool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct ScoreKey {
     /// The score.
     pub score: f64,
     /// The member.
@@ -26,14 +26,14 @@ pub struct Rank {
 }
 
 impl Key for Rank {
-    type Query = Place;
-    type Owned = Place;
+    type Query = ScoreKey;
+    type Owned = ScoreKey;
 
-    fn hash(_: &Place) -> u64 {
+    fn hash(_: &ScoreKey) -> u64 {
         unreachable!("a sorted set orders its members and hashes none")
     }
 
-    fn compare(self, from: &impl Load, query: &Place) -> Result<Ordering, Error> {
+    fn compare(self, from: &impl Load, query: &ScoreKey) -> Result<Ordering, Error> {
         // 0 and -0 are one score, and none is no number.
         match f64::from_bits(self.score).partial_cmp(&query.score) {
             Some(Ordering::Equal) | None => Ok(self.member.read(from)?.cmp(&query.member)),
@@ -41,7 +41,7 @@ impl Key for Rank {
         }
     }
 
-    fn make(tx: &mut impl Store, query: &Place) -> Result<Rank, Error> {
+    fn make(tx: &mut impl Store, query: &ScoreKey) -> Result<Rank, Error> {
         Ok(Rank { score: query.score.to_bits(), member: Blob::make(tx, &query.member)? })
     }
 
@@ -50,7 +50,7 @@ impl Key for Rank {
         Ok(Rank { score: self.score, member: Blob::make(tx, &member)? })
     }
 
-    fn owned(self, from: &impl Load) -> Result<Place, Error> {
-        Ok(Place { score: f64::from_bits(self.score), member: self.member.read(from)? })
+    fn owned(self, from: &impl Load) -> Result<ScoreKey, Error> {
+        Ok(ScoreKey { score: f64::from_bits(self.score), member: self.member.read(from)? })
     }
 }

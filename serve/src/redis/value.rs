@@ -4,7 +4,7 @@ use nearpm::prelude::*;
 
 use super::db::{Db, ELEMENT, Found, Hash, Kind, List, Outcome, Set, ZSet, head};
 use super::elements::{hash, list, zset};
-use super::rank::Place;
+use super::rank::ScoreKey;
 use crate::store::{Item, Name, item};
 
 /// A value.
@@ -52,7 +52,7 @@ impl Value {
             }
             Kind::ZSet => {
                 let members = body::<ZSet>(&head)?.order().iter(from)?.map(|entry| {
-                    let Place { score, member } = entry?.0;
+                    let ScoreKey { score, member } = entry?.0;
                     Ok((member, score))
                 });
                 Value::ZSet(members.collect::<Result<_, Error>>()?)

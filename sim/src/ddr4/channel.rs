@@ -6,7 +6,7 @@
 
 use super::bank::{Banks, Direction};
 use super::config::{CLOCKS, Config, Controller};
-use super::map::Place;
+use super::map::DramAddress;
 use super::queue::{Need, Queue, Request};
 use super::stats::Stats;
 
@@ -100,7 +100,7 @@ impl Channel {
     }
 
     /// Takes a read into the read queue.
-    pub fn push_read(&mut self, place: Place, beat: u64) {
+    pub fn push_read(&mut self, place: DramAddress, beat: u64) {
         if self.writes.await_line(place) {
             self.awaited += 1;
         }
@@ -109,12 +109,12 @@ impl Channel {
     }
 
     /// Takes a write into the scheduler's write queue.
-    pub fn push_write(&mut self, place: Place) {
+    pub fn push_write(&mut self, place: DramAddress) {
         let request = self.request(place, 0);
         self.writes.push(request);
     }
 
-    fn request(&mut self, place: Place, beat: u64) -> Request {
+    fn request(&mut self, place: DramAddress, beat: u64) -> Request {
         self.age += 1;
         Request { place, age: self.age, arrived: self.now, beat, awaited: false }
     }

@@ -14,7 +14,7 @@ const BANK_BITS: u32 = 2;
 
 /// Where a line lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DramAddress {
     /// Bank, 0 to 15; the low two bits are its group.
     pub bank: u8,
     /// Row of the bank.
@@ -23,15 +23,15 @@ pub struct Place {
     pub column: u8,
 }
 
-impl Place {
+impl DramAddress {
     /// The place of the line at a device address.
-    pub fn of(address: u64) -> Place {
+    pub fn of(address: u64) -> DramAddress {
         let line = address / 64;
         let group = line & ((1 << GROUP_BITS) - 1);
         let column = line >> GROUP_BITS & ((1 << COLUMN_BITS) - 1);
         let bank = line >> (GROUP_BITS + COLUMN_BITS) & ((1 << BANK_BITS) - 1);
         let row = line >> (GROUP_BITS + COLUMN_BITS + BANK_BITS);
-        Place { bank: (bank << GROUP_BITS | group) as u8, row: row as u32, column: column as u8 }
+        DramAddress { bank: (bank << GROUP_BITS | group) as u8, row: row as u32, column: column as u8 }
     }
 }
 
@@ -46,16 +46,16 @@ mod tests {
 
     #[test]
     fn adjacent_lines_change_the_group_and_32_kib_share_rows() {
-        let places: Vec<_> = (0..512u64).map(|line| Place::of(line * 64)).collect();
+        let places: Vec<_> = (0..512u64).map(|line| DramAddress::of(line * 64)).collect();
         assert!(places.windows(2).all(|w| group_of(w[0].bank as usize) != group_of(w[1].bank as usize)));
         assert!(places.iter().all(|p| p.row == 0 && p.bank < 4));
-        assert_eq!(Place::of(32 * 1024), Place { bank: 4, row: 0, column: 0 });
-        assert_eq!(Place::of(128 * 1024), Place { bank: 0, row: 1, column: 0 });
+        assert_eq!(DramAddress::of(32 * 1024), DramAddress { bank: 4, row: 0, column: 0 });
+        assert_eq!(DramAddress::of(128 * 1024), DramAddress { bank: 0, row: 1, column: 0 });
     }
 
     #[test]
     fn no_two_lines_share_a_place() {
         let mut seen = std::collections::HashSet::new();
-        assert!((0..8192u64).map(|l| Place::of(l * 64)).all(|p| seen.insert((p.bank, p.row, p.column))));
+        assert!((0..8192u64).map(|l| DramAddress::of(l * 64)).all(|p| seen.insert((p.bank, p.row, p.column))));
     }
 }

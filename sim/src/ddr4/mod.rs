@@ -36,6 +36,6 @@ mod tests;
 pub use burst::{ReadBeat, WriteAnswer, WriteBeat};
 pub(crate) use config::{CLOCKS, CONTROLLER_MHZ};
 pub use config::{Config, Controller, Timing};
-pub(crate) use map::{BANKS, Place};
+pub(crate) use map::{BANKS, DramAddress};
 pub use port::Ddr4;
 pub use stats::Stats;

@@ -9,7 +9,7 @@ use super::burst::{
 };
 use super::channel::Channel;
 use super::config::{CONTROLLER_MHZ, Config};
-use super::map::Place;
+use super::map::DramAddress;
 use super::stats::Stats;
 use crate::core::{Medium, merge};
 use crate::rng::Rng;
@@ -39,7 +39,7 @@ pub struct Ddr4 {
     /// Data of the bursts of `aw`, oldest first, until they are answered.
     data: VecDeque<WriteBeat>,
     /// Lines on their way to the scheduler, with the controller cycle of their arrival.
-    staged: VecDeque<(Place, u64)>,
+    staged: VecDeque<(DramAddress, u64)>,
     answer: Option<WriteAnswer>,
     /// Write bursts that have become durable.
     durable_bursts: u64,
@@ -314,7 +314,7 @@ impl Ddr4 {
                 self.ar.pop_front();
                 self.ar_done = 0;
             }
-            self.channel.push_read(Place::of(address), self.first_beat + self.reads.len() as u64);
+            self.channel.push_read(DramAddress::of(address), self.first_beat + self.reads.len() as u64);
             self.reads.push_back(ReadSlot { id, address, last, done: u64::MAX });
         }
     }
@@ -335,7 +335,7 @@ impl Ddr4 {
         if burst.entered == burst.beats {
             burst.answer = now + controller.write_answer + self.crossing.1;
         }
-        self.staged.push_back((Place::of(address), now + controller.write_front));
+        self.staged.push_back((DramAddress::of(address), now + controller.write_front));
     }
 
     fn present_read(&mut self) {

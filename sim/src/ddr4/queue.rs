@@ -1,13 +1,13 @@
 //! The controller's queue of one direction: requests by bank, each bank in order of arrival.
 
 use super::bank::Banks;
-use super::map::{BANKS, Place};
+use super::map::{BANKS, DramAddress};
 
 /// One line to read or write.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// Where it lies.
-    pub place: Place,
+    pub place: DramAddress,
     /// Rises with arrival, over both queues.
     pub age: u64,
     /// Controller cycle of arrival.
@@ -93,7 +93,7 @@ impl Queue {
 
     /// Marks the youngest request to a line, so that its removal can be awaited; whether there was one
     /// that was not awaited yet.
-    pub fn await_line(&mut self, place: Place) -> bool {
+    pub fn await_line(&mut self, place: DramAddress) -> bool {
         let found = self.bank[place.bank as usize].iter_mut().rev().find(|r| r.place == place);
         found.is_some_and(|request| !std::mem::replace(&mut request.awaited, true))
     }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`slave`] | drives a slave port of the card |
 //! | [`memory`] | the memory behind the card |
-//! | [`outside`] | completion records and messages of other cards |
+//! | [`peripherals`] | completion records and messages of other cards |
 //! | [`past`] | what it finds of a long life |
 //! | [`foreign`] | firmware and saves of others, whose seals hold |
 //! | [`traffic`] | what is done next |
@@ -22,8 +22,8 @@ pub mod foreign;
 pub mod life;
 pub mod lives;
 pub mod memory;
-pub mod outside;
 pub mod past;
+pub mod peripherals;
 pub mod session;
 pub mod slave;
 pub mod traffic;

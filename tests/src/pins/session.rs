@@ -16,8 +16,8 @@ use rand_chacha::ChaCha8Rng;
 use super::foreign;
 use super::life::{LIVES, LIVES_APART, Life};
 use super::memory::{CHANNELS, Contents, Memory};
-use super::outside::{Others, Records};
 use super::past::{age, fails_in_replay};
+use super::peripherals::{Others, Records};
 use super::slave::{Done, Slave, Transfer};
 use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
 use crate::programs;
@@ -25,7 +25,7 @@ use crate::programs;
 /// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
 pub(super) const HANG_CYCLES: u64 = 3_000_000;
 /// Cycles in which what is shown first of a load of firmware stays, unless that was that the card is busy with it.
-const HEARD_CYCLES: u64 = 2000;
+const REPORT_CYCLES: u64 = 2000;
 /// Sessions of one memory in which everything is checked, those behind them in which the card's own lines fail, too, and the last ones, on what others left.
 const POWER_UPS: u64 = 5;
 const ROUGH_ONES: u64 = 6;
@@ -510,7 +510,7 @@ impl Card<'_> {
     /// Asks for the firmware of a slot, and waits for what becomes of it.
     pub(super) fn load(&mut self, slot: u32) -> u32 {
         self.set_register(registers::FIRMWARE_LOAD, slot);
-        let heard = self.tally.cycles + HEARD_CYCLES;
+        let heard = self.tally.cycles + REPORT_CYCLES;
         let mut status = self.register(registers::FIRMWARE_STATUS) & 0xff;
         while status == firmware_status::BUSY || self.tally.cycles < heard {
             let before = status;

@@ -71,7 +71,7 @@ fn step(tables: &mut Tables, made: &mut Procedure, line: Text) -> Result<(), Par
         ["set", word, number] => Step::Set(tables.word(line, word)?, value(line, number)?),
         ["log", sources @ .., "->", name] if !sources.is_empty() => {
             let exact = sources.iter().map(|w| tables.word(line, w)).collect::<Result<Vec<_>, _>>()?;
-            check_home(tables, made, line, &exact)?;
+            check_card(tables, made, line, &exact)?;
             tables.check_new(line, name)?;
             Step::Log(tables.add_entry(name, made.transaction, made.device, exact))
         }
@@ -82,7 +82,7 @@ fn step(tables: &mut Tables, made: &mut Procedure, line: Text) -> Result<(), Par
     match &step {
         Step::Copy(pairs) => {
             let all: Vec<usize> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
-            check_home(tables, made, line, &all)?;
+            check_card(tables, made, line, &all)?;
             made.reads.extend(pairs.iter().map(|(from, _)| line_of(from)));
             made.writes.extend(pairs.iter().map(|(_, to)| line_of(to)));
         }
@@ -91,7 +91,7 @@ fn step(tables: &mut Tables, made: &mut Procedure, line: Text) -> Result<(), Par
             made.writes.insert(line_of(&tables.entries[*entry].head));
         }
         Step::Set(word, _) => {
-            check_home(tables, made, line, &[*word])?;
+            check_card(tables, made, line, &[*word])?;
             made.writes.insert(line_of(word));
             made.ordered = true;
         }
@@ -117,7 +117,7 @@ fn copies(tables: &Tables, line: Text, words: &[&str]) -> Result<Vec<(usize, usi
     from.iter().zip(to).map(|(from, to)| Ok((tables.word(line, from)?, tables.word(line, to)?))).collect()
 }
 
-fn check_home(tables: &Tables, made: &Procedure, line: Text, words: &[usize]) -> Result<(), ParseError> {
+fn check_card(tables: &Tables, made: &Procedure, line: Text, words: &[usize]) -> Result<(), ParseError> {
     let foreign = words.iter().find(|w| tables.lines[tables.words[**w].line].device != made.device);
     match foreign {
         Some(word) => Err(line.error(format!("`{}` does not lie on ndp{}", tables.words[*word].name, made.device))),

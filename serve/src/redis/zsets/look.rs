@@ -4,7 +4,7 @@ use nearpm::prelude::*;
 
 use super::zset;
 use crate::redis::db::{Db, Outcome, SYNTAX, refuse};
-use crate::redis::rank::Place;
+use crate::redis::rank::ScoreKey;
 use crate::redis::reply::Reply;
 use crate::redis::sets::{drawn_count, each_drawn};
 use crate::redis::words::is;
@@ -49,7 +49,7 @@ pub fn zrank(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply
         reply.null();
         return Ok(());
     };
-    let place = Place { score: f64::from_bits(score), member: words[2].clone() };
+    let place = ScoreKey { score: f64::from_bits(score), member: words[2].clone() };
     let (rank, _) = body.order().rank(from, &place)?;
     let rank = if is(&words[0], "zrank") { rank } else { body.order().len(from)?.saturating_sub(rank + 1) };
     reply.integer(rank as i64);
@@ -68,7 +68,7 @@ pub fn zrandmember(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut
     let length = body.map_or(Ok(0), |body| body.order().len(from))?;
     let entry = |place| {
         let found = body.map_or(Ok(None), |body| body.order().entry_at(from, place))?;
-        Ok(found.map(|(Place { score, member }, _)| (member, score)))
+        Ok(found.map(|(ScoreKey { score, member }, _)| (member, score)))
     };
     let Some(count) = count else {
         let drawn = if length == 0 { None } else { entry(rand::random_range(0..length))? };

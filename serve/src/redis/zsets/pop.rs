@@ -5,7 +5,7 @@ use nearpm::prelude::*;
 use super::zset;
 use crate::redis::db::{Db, Found, Outcome, ZSet};
 use crate::redis::elements::zset::{take, weight};
-use crate::redis::rank::Place;
+use crate::redis::rank::ScoreKey;
 use crate::redis::reply::Reply;
 use crate::redis::words::{Pops, count_of, is, keys_and_patience, looked_at, or_nothing, patience, pops, wrong_count};
 use crate::store::Name;
@@ -22,7 +22,7 @@ fn pop(
     let (mut taken, mut bytes) = (Vec::new(), 0);
     for _ in 0..count.min(length) {
         let end = if lowest { body.order().first(tx)? } else { body.order().last(tx)? };
-        let Some((Place { score, member }, _)) = end else { break };
+        let Some((ScoreKey { score, member }, _)) = end else { break };
         take(tx, body, &member)?;
         bytes += weight(&member);
         taken.push((member, score));

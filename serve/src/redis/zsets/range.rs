@@ -8,7 +8,7 @@ use super::add::remove;
 use super::window::{By, Window};
 use super::{give, zset};
 use crate::redis::db::{Db, Outcome, SYNTAX, ZSet, refuse};
-use crate::redis::rank::Place;
+use crate::redis::rank::ScoreKey;
 use crate::redis::reply::Reply;
 use crate::redis::value::Value;
 use crate::redis::words::integer;
@@ -78,7 +78,7 @@ impl Query {
 /// The members at places.
 fn rows(from: &impl Load, body: Ptr<ZSet>, places: Range<u64>) -> Result<Rows, Error> {
     let entries = body.order().iter_from(from, places.start)?.take((places.end - places.start) as usize);
-    entries.map(|entry| entry.map(|(Place { score, member }, _)| (member, score))).collect()
+    entries.map(|entry| entry.map(|(ScoreKey { score, member }, _)| (member, score))).collect()
 }
 
 /// What the name of a command says of its range: by what, if it is fixed, and whether from the highest on.

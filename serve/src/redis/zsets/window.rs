@@ -6,7 +6,7 @@ use std::ops::Range;
 use nearpm::prelude::*;
 
 use crate::redis::db::{Outcome, ZSet, refuse};
-use crate::redis::rank::Place;
+use crate::redis::rank::ScoreKey;
 use crate::redis::words::{float, integer, part};
 
 /// What the ends of a range are.
@@ -86,7 +86,7 @@ impl Window {
                     Text::Last => Ok(length),
                     Text::At(member, outside) => {
                         // No number stands in no order to any, so that texts alone are compared.
-                        let place = Place { score: f64::NAN, member: member.clone() };
+                        let place = ScoreKey { score: f64::NAN, member: member.clone() };
                         let (rank, found) = body.order().rank(from, &place)?;
                         Ok::<_, Error>(rank + u64::from(found && *outside != inside))
                     }
@@ -105,5 +105,5 @@ fn below(from: &impl Load, body: Ptr<ZSet>, score: f64, with: bool, length: u64)
     }
     // Between a number and the next one there are no others.
     let score = if with { score.next_up() } else { score };
-    Ok(body.order().rank(from, &Place { score, member: Vec::new() })?.0)
+    Ok(body.order().rank(from, &ScoreKey { score, member: Vec::new() })?.0)
 }

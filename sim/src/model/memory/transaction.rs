@@ -11,7 +11,7 @@ use nearpm_interface::geometry::LINE;
 
 use super::{Burst, Finished, Harvest, WriteBeat};
 use crate::core::Medium;
-use crate::ddr4::{self, CLOCKS, CONTROLLER_MHZ, Controller, Place, Timing};
+use crate::ddr4::{self, CLOCKS, CONTROLLER_MHZ, Controller, DramAddress, Timing};
 use crate::rng::Rng;
 
 const CLOSED: u32 = u32::MAX;
@@ -46,7 +46,7 @@ pub struct TransactionMemory {
     last: u64,
     refresh_due: u64,
     /// Taken writes that the DRAM has not got yet, with the clock of their arrival.
-    queued: VecDeque<(Place, u64)>,
+    queued: VecDeque<(DramAddress, u64)>,
     reads: VecDeque<Outstanding>,
     read_lines: usize,
     writes: VecDeque<Outstanding>,
@@ -130,7 +130,7 @@ impl TransactionMemory {
         self.make_way(arrived, burst);
         let mut end = 0;
         for beat in 0..burst.beats as u64 {
-            let place = Place::of(burst.address + beat * LINE as u64);
+            let place = DramAddress::of(burst.address + beat * LINE as u64);
             // One line a cycle enters the queue.
             let at = self.column(place, arrived + beat * CLOCKS, false);
             end = at + self.timing.cl + self.timing.burst;
@@ -147,7 +147,7 @@ impl TransactionMemory {
         self.enter = enter + burst.beats as u64;
         let last = self.controller(self.enter - 1) + self.crossing();
         for beat in 0..burst.beats as u64 {
-            let place = Place::of(burst.address + beat * LINE as u64);
+            let place = DramAddress::of(burst.address + beat * LINE as u64);
             let arrived = (self.controller(enter + beat) + self.controller.write_front) * CLOCKS;
             self.queued.push_back((place, arrived));
         }
@@ -177,10 +177,9 @@ impl TransactionMemory {
             }
         }
         let end = burst.address + burst.beats as u64 * LINE as u64;
-        let awaited = self
-            .queued
-            .iter()
-            .rposition(|&(place, _)| (burst.address..end).step_by(LINE).any(|address| Place::of(address) == place));
+        let awaited = self.queued.iter().rposition(|&(place, _)| {
+            (burst.address..end).step_by(LINE).any(|address| DramAddress::of(address) == place)
+        });
         for _ in 0..awaited.map_or(0, |position| position + 1) {
             self.drain_one();
         }
@@ -208,7 +207,7 @@ impl TransactionMemory {
     }
 
     /// Places one column command at or after `arrived`; gives its clock.
-    fn column(&mut self, place: Place, arrived: u64, write: bool) -> u64 {
+    fn column(&mut self, place: DramAddress, arrived: u64, write: bool) -> u64 {
         let t = self.timing;
         while arrived.max(self.bus) >= self.refresh_due {
             self.refresh();

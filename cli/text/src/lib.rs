@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A table. Columns whose cells all begin with a digit, or are `-` for nothing, are right-aligned.
+/// A table. Hand-written, since `comfy-table` writes Markdown without the colons that align a column, and these are put into pages.
+/// Columns whose cells all begin with a digit, or are `-` for nothing, are right-aligned.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }

@@ -1,4 +1,7 @@
 //! Charts as SVG. Colours are classes, which the page's style gives for light and dark.
+//!
+//! Hand-written, since `plotters` and `charming` put the colours into the drawing, and one drawing is to follow the reader's light or dark
+//! page; both know no mark for a limit that no card could pass, which each bar of these figures has.
 
 use maud::{Markup, PreEscaped, html};
 

@@ -1,4 +1,6 @@
 //! A figure as text, for terminals: a bar a line.
+//!
+//! Hand-written, since crates for terminals (`textplots`) draw curves over a numbered axis, and these are bars of named groups with limits.
 
 use std::fmt::Write;
 

@@ -65,7 +65,7 @@ impl Times {
         let junit = part("nextest/default/junit.xml");
         let (programs, tests) = tests(&junit).context("read nextest's report")?;
         let units = units(&part("cargo-timings/cargo-timing.html")).context("read cargo's timings")?;
-        let began = fs::metadata(target.join("test-steps.tsv")).and_then(|file| file.created()).ok();
+        let began = fs::metadata(target.join("test-began")).and_then(|file| file.modified()).ok();
         Ok(Times {
             steps: steps(&part("test-steps.tsv")).context("read the steps")?,
             links: sums(units.iter().filter(|unit| unit.is_program()).map(Unit::program)),
@@ -175,6 +175,7 @@ mod tests {
             {"i":1,"name":"b","duration":4.0},
             {"i":2,"name":"a","duration":0.5,"target":" all \"test\" (test)"}];</script>"#,
         );
+        write("test-began", "");
         write("verilated/0123/top.v", "// a comment\nmodule top(clock);\nendmodule\n");
         write("verilated/0123/model.so", "");
         write("verilated/text-0123/top.v", "module generated(clock);\n");

@@ -25,7 +25,7 @@ use rand_chacha::ChaCha8Rng;
 use super::copies::{Copies, caught};
 use super::fingerprint::{Fingerprint, Watched};
 use super::power::{HANG_CYCLES, Opened, power_up, powered, save};
-use super::run::{Bounds, Run, bench, length};
+use super::run::{Bounds, Run, length};
 use super::scenario::{Scenario, State, contents};
 use super::subject::{Deeper, Settings, Subject};
 use super::tally::{Cut, Failure, Findings, Found, Moment, Remains};

@@ -8,7 +8,6 @@ use nearpm_interface::geometry::{
     COMMAND_PAGE_BYTES, COMMAND_PAGES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, SLOTS_PER_PAGE,
 };
 use nearpm_interface::registers;
-use nearpm_interface::save::{ITEM_LINE, LINES_PER_ITEM, MAPPING_LINE};
 use rand::RngExt;
 
 use super::life::Life;

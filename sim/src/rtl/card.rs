@@ -23,7 +23,7 @@ const RELEASE_CYCLES: u64 = 16;
 /// a command, all of whose steps but a few go to memory.
 pub const QUIET_CYCLES: u64 = 256;
 
-/// A Verilated card with its memory. One call of the model per cycle; no cycle is skipped.
+/// A Verilated card with its memory. One call of the model per cycle, which does not simulate a cycle that changes nothing but counters.
 pub struct RtlCard {
     pins: Pins,
     clock: Port,

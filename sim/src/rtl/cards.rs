@@ -10,6 +10,9 @@ use crate::core::{CardCore, Medium};
 use crate::ddr4::Config;
 use crate::machine::Power;
 
+/// The card's registers that software reads, of which those that change while no port does count cycles and do nothing else.
+const COUNTERS: &str = "registers.r_";
+
 /// How cards are run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -39,7 +42,7 @@ pub struct RtlCards {
 impl RtlCards {
     /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from the cache.
     pub fn build(top: &str, verilog: &str, options: Options) -> Result<Self, Error> {
-        let source = Source::new(top, verilog).with_trace(options.waveform.is_some());
+        let source = Source::new(top, verilog).with_trace(options.waveform.is_some()).with_idle_skipped(COUNTERS);
         Ok(RtlCards { library: Library::build(&source)?, options, power_ups: AtomicU32::new(0), held: Vec::new() })
     }
 

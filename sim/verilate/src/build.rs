@@ -4,7 +4,7 @@ use crate::compiler::Compiler;
 use crate::error::IoContext;
 use crate::instance::{Api, Instance};
 use crate::tool::{Verilator, run};
-use crate::{Error, Source, cache, coverage, shim};
+use crate::{Error, Source, cache, coverage, idle, shim};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,8 @@ impl Library {
     /// Such models take several times as long.
     pub fn build(source: &Source) -> Result<Self, Error> {
         let counts = cache::coverage_folder();
-        let source = &Source { coverage: counts.is_some(), ..source.clone() };
+        let counters = source.counters.clone().filter(|_| counts.is_none());
+        let source = &Source { coverage: counts.is_some(), counters, ..source.clone() };
         let verilator = Verilator::find()?;
         let flags = source.flags();
         let deny = source.deny_warnings.to_string();
@@ -53,8 +54,9 @@ impl Library {
         let fixed =
             [shim::HEAD, CXX_FLAGS, compiler, optimisation(source), verilator.version(), &deny, &source.verilog];
         let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
-        let key =
-            cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(counted.into_iter().flatten()));
+        let skipping = source.counters.as_deref().map(|counters| [idle::SHIM, counters]);
+        let beyond = counted.into_iter().flatten().chain(skipping.into_iter().flatten());
+        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(beyond));
         let folder = cache::entry(&key, |scratch| {
             let runtime = runtime(&verilator, source)?;
             translate(&verilator, source, scratch)?;
@@ -94,7 +96,7 @@ fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(
     if source.coverage {
         coverage::name_once(scratch)?;
     }
-    shim::write(scratch, source.coverage)
+    shim::write(scratch, source)
 }
 
 /// The denied warnings of a log, each with the lines that explain it.

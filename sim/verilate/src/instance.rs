@@ -12,6 +12,20 @@ struct Model {
     _opaque: [u8; 0],
 }
 
+/// What a model keeps to skip edges; only the shim looks inside.
+#[repr(C)]
+struct Idle {
+    _opaque: [u8; 0],
+}
+
+/// The functions by which a model skips edges that change nothing.
+#[derive(Clone, Copy)]
+struct IdleApi {
+    new: unsafe extern "C" fn() -> *mut Idle,
+    delete: unsafe extern "C" fn(*mut Idle),
+    edge: unsafe extern "C" fn(*mut Model, *mut Idle, *mut u64, *mut u8),
+}
+
 /// A row of the port table, laid out as in the shim.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -33,6 +47,8 @@ pub(crate) struct Api {
     ports: unsafe extern "C" fn(*mut Model, *mut RawPort, c_uint) -> c_uint,
     open_trace: unsafe extern "C" fn(*mut Model, *const c_char) -> c_int,
     dump: unsafe extern "C" fn(*mut Model, c_ulonglong),
+    /// Where the source asked for it, and the code that Verilator wrote allows it.
+    idle: Option<IdleApi>,
     traced: bool,
     /// Keeps the code that the pointers above point to; dropped last.
     _library: libloading::Library,
@@ -55,7 +71,16 @@ impl Api {
                 begin(name.as_ptr());
                 delete = b"nearpm_delete_counted\0";
             }
+            let idle = match library.get(b"nearpm_idle_new\0") {
+                Ok(new) => Some(IdleApi {
+                    new: *new,
+                    delete: *library.get(b"nearpm_idle_delete\0").map_err(fail)?,
+                    edge: *library.get(b"nearpm_idle_edge\0").map_err(fail)?,
+                }),
+                Err(_) => None,
+            };
             Ok(Self {
+                idle,
                 new: *library.get(b"nearpm_new\0").map_err(fail)?,
                 delete: *library.get(delete).map_err(fail)?,
                 eval: *library.get(b"nearpm_eval\0").map_err(fail)?,
@@ -109,6 +134,10 @@ pub struct Instance {
     slots: Vec<Slot>,
     infos: Vec<PortInfo>,
     names: HashMap<String, Port>,
+    /// What the shim keeps to skip edges; null where it does not.
+    idle: *mut Idle,
+    /// Edges since the inputs changed; all ones while edges are skipped.
+    still: u64,
     api: Arc<Api>,
 }
 
@@ -137,7 +166,9 @@ impl Instance {
         let infos: Vec<_> = raw.iter().map(info).collect();
         let names = infos.iter().zip(0..).map(|(i, n)| (i.name.clone(), Port(n))).collect();
         let slots = raw.iter().map(|p| Slot { data: p.data, bits: p.bits }).collect();
-        Self { model, slots, infos, names, api }
+        // SAFETY: the function matches its declaration.
+        let idle = api.idle.map_or(std::ptr::null_mut(), |idle| unsafe { (idle.new)() });
+        Self { model, slots, infos, names, idle, still: 0, api }
     }
 
     /// Resolves a port by its Verilog name.
@@ -162,6 +193,7 @@ impl Instance {
     /// Lets the model settle after inputs changed.
     #[inline]
     pub fn eval(&mut self) {
+        self.still = 0;
         // SAFETY: `model` is alive until `drop`.
         unsafe { (self.api.eval)(self.model) }
     }
@@ -175,6 +207,7 @@ impl Instance {
     pub fn cycle(&mut self, clock: Port) {
         let slot = self.slots[clock.0 as usize];
         assert_eq!(slot.bits, 1, "a clock is one bit wide");
+        self.still = 0;
         // SAFETY: `model` is alive; a one-bit port is stored in one byte.
         unsafe { (self.api.cycle)(self.model, slot.data) }
     }
@@ -182,6 +215,7 @@ impl Instance {
     /// The first half of a fast cycle: the outputs follow the inputs, as with [`Instance::eval`]. The clock is low.
     #[inline]
     pub fn settle(&mut self) {
+        self.still = 0;
         // SAFETY: `model` is alive until `drop`.
         unsafe { (self.api.settle)(self.model) }
     }
@@ -194,8 +228,13 @@ impl Instance {
     pub fn edge(&mut self, clock: Port) {
         let slot = self.slots[clock.0 as usize];
         debug_assert_eq!(slot.bits, 1, "a clock is one bit wide");
-        // SAFETY: `model` is alive; a one-bit port is stored in one byte.
-        unsafe { (self.api.edge)(self.model, slot.data) }
+        // SAFETY: `model` is alive; a one-bit port is stored in one byte; `idle` was made by the function of the same table.
+        unsafe {
+            match self.api.idle {
+                Some(idle) => (idle.edge)(self.model, self.idle, &mut self.still, slot.data),
+                None => (self.api.edge)(self.model, slot.data),
+            }
+        }
     }
 
     /// The low 64 bits of a port.
@@ -301,6 +340,11 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // SAFETY: made by `new`, deleted once; closes an open trace.
-        unsafe { (self.api.delete)(self.model) }
+        unsafe {
+            if let Some(idle) = self.api.idle {
+                (idle.delete)(self.idle);
+            }
+            (self.api.delete)(self.model)
+        }
     }
 }

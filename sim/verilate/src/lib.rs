@@ -32,6 +32,7 @@ mod cache;
 mod compiler;
 mod coverage;
 mod error;
+mod idle;
 mod instance;
 mod kept;
 mod shim;

@@ -1,7 +1,7 @@
 //! The C functions between Rust and the C++ class that Verilator makes.
 
 use crate::error::IoContext;
-use crate::{Error, coverage};
+use crate::{Error, Source, coverage, idle};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -156,18 +156,23 @@ fn clock_of_line(line: &str) -> Option<u32> {
 }
 
 /// Writes `shim.cpp` beside the generated `Vtop.h`.
-pub(crate) fn write(folder: &Path, counted: bool) -> Result<(), Error> {
+pub(crate) fn write(folder: &Path, source: &Source) -> Result<(), Error> {
     let header = folder.join("Vtop.h");
     let text = std::fs::read_to_string(&header).context("read", &header)?;
     // A clock that is never seen high would count as one that stands still.
-    let trigger = if counted { None } else { clock_trigger(folder)? };
+    let trigger = if source.coverage { None } else { clock_trigger(folder)? };
     let mut shim = match trigger {
         Some(index) => format!("#define CLOCK_TRIGGER {index}\n"),
         None => String::new(),
     };
     shim.push_str(HEAD);
-    if counted {
+    if source.coverage {
         shim.push_str(coverage::SHIM);
+    }
+    let counters = source.counters.as_deref().map(|counters| idle::table(folder, counters)).transpose()?;
+    if let Some(table) = counters.flatten() {
+        shim.push_str(&table);
+        shim.push_str(idle::SHIM);
     }
     shim.push_str("EXPORT unsigned nearpm_ports(Model* m, Port* out, unsigned room) {\n");
     shim.push_str("    unsigned n = 0;\n    (void)m; (void)out; (void)room;\n");

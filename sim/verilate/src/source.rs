@@ -17,6 +17,8 @@ pub struct Source {
     /// Whether the model is compiled to run fast, which is on unless turned off. For a netlist of gates, of which a second is simulated once in
     /// its life, that takes longer than it saves.
     pub optimised: bool,
+    /// Whose edges are not simulated where they change nothing; see [`Source::with_idle_skipped`].
+    pub(crate) counters: Option<String>,
     /// Further flags for Verilator, after the standard ones.
     pub verilator_flags: Vec<String>,
 }
@@ -38,6 +40,7 @@ impl Source {
             coverage: false,
             deny_warnings: true,
             optimised: true,
+            counters: None,
             verilator_flags: Vec::new(),
         }
     }
@@ -60,6 +63,15 @@ impl Source {
     #[must_use]
     pub fn with_optimised(mut self, optimised: bool) -> Self {
         self.optimised = optimised;
+        self
+    }
+
+    /// The same design, whose edges ([`Instance::edge`](crate::Instance::edge)) are not simulated while no input changes and nothing but counters
+    /// would: registers of 32 bits whose path contains `counters`. Those must do nothing but count, by as much in each cycle in which nothing else
+    /// changes, and nothing may depend on their values while nothing else and no input changes. Nobody checks that: a timer that is called a counter never ends.
+    #[must_use]
+    pub fn with_idle_skipped(mut self, counters: impl Into<String>) -> Self {
+        self.counters = Some(counters.into());
         self
     }
 

@@ -12,6 +12,10 @@
 //! | [`Kind::Part`] | new bytes of a transaction whose commit follows |
 //! | [`Kind::Commit`] | the rest of the transaction, and that it happened |
 //!
+//! From [`HOME_RECORD_VERSION`] on a record may say of bytes that they lie at home already, with their checksum ([`Operation::Home`]): it counts only
+//! if they match, unless all records up to its number are known to have been durable. That is said by later records ([`Operation::Through`]), by
+//! the *confirmed word* of the pool ([`POOL_CONFIRMED`]) and by the applied word.
+//!
 //! An **operation** is a word ([`Operation::word`]) and its data, padded to eight bytes.
 
 use crate::geometry::LINE_U64;
@@ -22,9 +26,14 @@ use crate::seal;
 pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NearSegm");
 /// Version of segments and records.
 pub const RECORD_VERSION: u32 = 1;
+/// Version of segments whose records may have [`Operation::Home`] and [`Operation::Through`].
+pub const HOME_RECORD_VERSION: u32 = 2;
 /// Offset in the pool of the applied word: 0 where the pool has no segments, else [`crate::seal::seal_word`] of a record's number. Every record
 /// up to that number is home, and dead.
 pub const POOL_APPLIED: u64 = 2 * LINE_U64;
+/// Offset in the pool of the confirmed word: 0 for none, else [`crate::seal::seal_word`] of a number. Every record up to that number that is in the log
+/// was durable once, with what it says lies at home.
+pub const POOL_CONFIRMED: u64 = POOL_APPLIED + 8;
 const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);
 
 layout! {
@@ -32,7 +41,7 @@ layout! {
     SegmentHead, 64 {
         /// [`SEGMENT_MAGIC`].
         0 magic: u64,
-        /// [`RECORD_VERSION`].
+        /// [`RECORD_VERSION`], [`HOME_RECORD_VERSION`].
         8 version: u32,
         /// Pool identifier.
         12 pool: u32,
@@ -111,12 +120,18 @@ pub enum Operation<'a> {
     SetSealed(u64, u64),
     /// These bits of the sealed word at this offset become 0.
     ClearSealed(u64, u64),
+    /// From this offset on so many bytes lie at home already; this is their CRC-32C.
+    Home(u64, u32, u32),
+    /// All records up to this number were durable when this one was made.
+    Through(u64),
 }
 
 const SET: u64 = 1 << 12;
 const CLEAR: u64 = 2 << 12;
 const SET_SEALED: u64 = 3 << 12;
 const CLEAR_SEALED: u64 = 4 << 12;
+const HOME: u64 = 5 << 12;
+const THROUGH: u64 = 6 << 12;
 
 impl<'a> Operation<'a> {
     /// The word in front of the data: bits 63:16 the offset, bits 15:12 what it is, bits 11:0 the bytes of data.
@@ -127,6 +142,8 @@ impl<'a> Operation<'a> {
             Operation::Clear(offset, _) => offset << 16 | CLEAR | 8,
             Operation::SetSealed(offset, _) => offset << 16 | SET_SEALED | 8,
             Operation::ClearSealed(offset, _) => offset << 16 | CLEAR_SEALED | 8,
+            Operation::Home(offset, ..) => offset << 16 | HOME | 8,
+            Operation::Through(_) => THROUGH | 8,
         }
     }
 
@@ -138,7 +155,20 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The bytes of the pool that it changes: offset and number.
+    /// The word of data behind [`Operation::word`]; 0 for bytes.
+    pub fn data(&self) -> u64 {
+        match *self {
+            Operation::Store(..) => 0,
+            Operation::Set(_, mask)
+            | Operation::Clear(_, mask)
+            | Operation::SetSealed(_, mask)
+            | Operation::ClearSealed(_, mask) => mask,
+            Operation::Home(_, bytes, sum) => u64::from(sum) << 32 | u64::from(bytes),
+            Operation::Through(number) => number,
+        }
+    }
+
+    /// The bytes of the pool that it speaks of: offset and number.
     pub fn range(&self) -> (u64, u64) {
         match *self {
             Operation::Store(offset, data) => (offset, data.len() as u64),
@@ -146,6 +176,8 @@ impl<'a> Operation<'a> {
             | Operation::Clear(offset, _)
             | Operation::SetSealed(offset, _)
             | Operation::ClearSealed(offset, _) => (offset, 8),
+            Operation::Home(offset, bytes, _) => (offset, bytes.into()),
+            Operation::Through(_) => (0, 0),
         }
     }
 
@@ -162,6 +194,8 @@ impl<'a> Operation<'a> {
             CLEAR => Operation::Clear(offset, mask()?),
             SET_SEALED => Operation::SetSealed(offset, mask()?),
             CLEAR_SEALED => Operation::ClearSealed(offset, mask()?),
+            HOME => Operation::Home(offset, mask()? as u32, (mask()? >> 32) as u32),
+            THROUGH => Operation::Through(mask()?),
             _ => return None,
         };
         Some((operation, &rest[padded.len()..]))
@@ -231,10 +265,7 @@ mod tests {
             record.extend_from_slice(&operation.word().to_le_bytes());
             match operation {
                 Operation::Store(_, data) => record.extend_from_slice(data),
-                Operation::Set(_, mask)
-                | Operation::Clear(_, mask)
-                | Operation::SetSealed(_, mask)
-                | Operation::ClearSealed(_, mask) => record.extend_from_slice(&mask.to_le_bytes()),
+                other => record.extend_from_slice(&other.data().to_le_bytes()),
             }
             record.resize(record.len().next_multiple_of(8), 0);
         }
@@ -262,6 +293,8 @@ mod tests {
                 Operation::Clear(72, mask),
                 Operation::SetSealed(80, mask),
                 Operation::ClearSealed(88, mask),
+                Operation::Home(offset, mask as u32, (mask >> 32) as u32),
+                Operation::Through(mask),
             ];
             let mut bytes = record(&operations, 77);
             prop_assert_eq!(bytes.len(), RecordHead::SIZE + operations.iter().map(Operation::bytes).sum::<usize>());

@@ -53,12 +53,16 @@ classes! {
     RingEntry, "ring-entry", "a log entry covers what no transaction may change";
     /// The word for the records that are dead.
     AppliedWord, "applied-word", "the applied word of the log is not valid";
+    /// The word for the records that were durable once.
+    ConfirmedWord, "confirmed-word", "the confirmed word of the log is not valid";
     /// The head of a log segment.
     SegmentHead, "segment-head", "the head of a log segment is not valid";
     /// A segment where the pool has no log.
     SegmentLeft, "segment-left", "a log segment is left after the recovery";
     /// A record does not hold although records that were made later do: a torn one would be the last.
     RecordSum, "record-sum", "a record of the log does not hold, and later ones do";
+    /// A new object does not have the bytes that a record says it has, although records that were made later hold.
+    RecordHome, "record-home", "an object that a record names does not match its checksum, and later records hold";
     /// A record whose checksum holds and whose contents make no sense.
     RecordOperation, "record-operation", "a record holds no valid operation";
     /// A record that names bytes outside of the heap.

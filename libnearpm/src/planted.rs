@@ -1,4 +1,4 @@
-//! Faults in the work of several members, which a test plants to show that it finds them.
+//! Faults in the work of several members, and in that of bytes that are written once, which a test plants to show that it finds them.
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,16 @@ pub(crate) enum Fault {
     DeletesBeforeOthersUndo,
     /// Recovery leaves redo logs that were not committed as they are.
     LeavesRedoLogs,
+    /// Recovery takes bytes at home for right, whatever their checksum.
+    SkipsHomeSums,
+    /// Recovery compares the bytes at home also of records that are known to have been durable.
+    IgnoresWhatIsKnown,
+    /// New objects go home to space that was freed by a commit that is not durable.
+    ReusesFreedSpace,
+    /// What the log holds goes home over bytes of which the log does not show that they were durable.
+    LeavesRecordsUnconfirmed,
+    /// Recovery leaves records that do not count in the log while it replays the others.
+    LeavesTornRecords,
 }
 
 #[cfg(test)]
@@ -35,6 +45,14 @@ impl Fault {
         Fault::JudgesMembersAlone,
         Fault::DeletesBeforeOthersUndo,
         Fault::LeavesRedoLogs,
+    ];
+    /// Those of bytes that are written once.
+    pub const WRITTEN_ONCE: [Fault; 5] = [
+        Fault::SkipsHomeSums,
+        Fault::IgnoresWhatIsKnown,
+        Fault::ReusesFreedSpace,
+        Fault::LeavesRecordsUnconfirmed,
+        Fault::LeavesTornRecords,
     ];
 }
 

@@ -54,7 +54,7 @@ impl DirectPool {
         self.append(writer, records, fate, std::iter::empty())
     }
 
-    /// Appends the last records of a transaction, durable if the pool's commits are. `logged` are ranges of the heap that they name. The
+    /// Appends the last records of a transaction, durable if the pool's commits are, and gives the number of the commit. `logged` are ranges of the heap that they name. The
     /// long ones may be `homed`: [`DirectPool::make_homeable`] said so.
     #[cfg_attr(test, track_caller)]
     pub(super) fn append_commit(
@@ -63,9 +63,10 @@ impl DirectPool {
         records: &mut Records,
         logged: impl Iterator<Item = Range<u64>>,
         homed: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let fate = Fate { kind: Kind::Commit, durable: self.commits_are_durable(), homed };
-        self.append(writer, records, fate, logged).map(drop)
+        let first = self.append(writer, records, fate, logged)?;
+        Ok(first + records.len() as u64 - 1)
     }
 
     /// Appends new bytes that belong to no transaction, durable.
@@ -92,7 +93,11 @@ impl DirectPool {
         // The records are made of what the view had.
         self.alive().map_err(|error| self.poison(error))?;
         let count = records.len() as u64;
-        let sequence = self.sequence.0.fetch_add(count, Ordering::Relaxed);
+        let sequence = match self.writes_once {
+            true => self.known.issue(&self.sequence.0, count, records.says, records.names_home),
+            false => self.sequence.0.fetch_add(count, Ordering::Relaxed),
+        };
+        let last = sequence + count - 1;
         let first = if first == 0 { sequence } else { first };
         let depends = self.unacknowledged.newest();
         let applied = self.applied.load(Ordering::Relaxed);
@@ -115,8 +120,11 @@ impl DirectPool {
         if durable {
             shard.tally.fences += 1;
             self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            if self.writes_once {
+                self.known.written(last);
+            }
         } else {
-            self.unacknowledged.raise(sequence + count - 1);
+            self.unacknowledged.raise(last);
         }
         if homed {
             // With the shard locked: a truncation would declare the records dead while their bytes are on the way.

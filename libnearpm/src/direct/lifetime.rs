@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use nearpm_driver::pci::Caching;
 use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SEALED_VERSION};
-use nearpm_interface::record::POOL_APPLIED;
+use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
 use nearpm_interface::seal;
 
 use super::by_mechanism::{self, ByMechanism};
 use super::heap::Heap;
+use super::known::Known;
 use super::lint::Linter;
 use super::shard::{Alone, SHARDS, Shard};
 use super::truncate::kept_chunks;
@@ -339,6 +340,7 @@ impl DirectPool {
             medium.backing().freeze()?;
         } else {
             // From here on there may be segments.
+            medium.put_word(POOL_CONFIRMED, 0);
             // Unseen: the drains of the first one come in time, unless another thread makes it.
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
@@ -349,7 +351,10 @@ impl DirectPool {
         // What could not be read looked blank.
         medium.backing().alive().and_then(|()| view.alive())?;
         let linter = Linter::new(&options.lint, &view, heap.range());
+        let by_calls = options.mode == Mode::WorkingCopy && medium.backing().drains_for_all();
         Ok(DirectPool {
+            writes_once: by_calls && by_mechanism.is_none() && !options.read_only,
+            known: Known::default(),
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
             medium,
@@ -406,6 +411,7 @@ impl DirectPool {
         let lanes = shards.iter_mut().flat_map(|s| &mut s.lanes);
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();
         self.drop_segments(&segments)?;
+        self.medium.put_word(POOL_CONFIRMED, 0);
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);

@@ -7,7 +7,7 @@
 //! | mode | the program works on | a snapshot | a commit |
 //! |---|---|---|---|
 //! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
-//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; but on an ordinary file, one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
+//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; in persistent memory one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
 //!
 //! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
@@ -27,6 +27,8 @@
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
+//! | `once.rs` | new objects that are written once, to their place |
+//! | `known.rs` | which records are durable, and which of them a recovery will know to be |
 //! | `lint.rs` | finding faults of the program |
 //! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
@@ -37,9 +39,11 @@
 mod append;
 mod by_mechanism;
 mod heap;
+mod known;
 mod lifetime;
 mod lint;
 mod log;
+mod once;
 mod options;
 #[cfg(test)]
 mod orders;

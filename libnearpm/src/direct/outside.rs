@@ -49,8 +49,8 @@ impl DirectPool {
         }
         // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
         self.wait_for_records()?;
-        if self.heap.may_be_logged(range) {
-            // Records of what was here before would be written over it.
+        if self.heap.may_be_logged(range) || self.writes_once {
+            // Records of what was here before would be written over it, and records that speak of bytes here would not find them.
             self.truncate_beside(&self.truncation()?)?;
         }
         self.copy_home(range, &mut Vec::new())
@@ -206,8 +206,12 @@ impl DirectPool {
     }
 
     /// Waits until what asynchronous commits have appended is durable.
-    fn wait_for_records(&self) -> Result<(), Error> {
-        self.unacknowledged.wait(|| self.lock_all(), || self.drain_counted())
+    pub(super) fn wait_for_records(&self) -> Result<(), Error> {
+        let seen = self.unacknowledged.wait(|| self.lock_all(), || self.drain_counted())?;
+        if self.writes_once && seen != 0 {
+            self.known.waited(seen);
+        }
+        Ok(())
     }
 
     /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would. They are

@@ -8,6 +8,7 @@ use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
 use super::by_mechanism::{ByMechanism, Turn};
 use super::heap::{Heap, Runs};
+use super::known::Known;
 use super::lint::Linter;
 use super::log::{Lane, Writer};
 use super::shard::{Alone, Shard, slot};
@@ -45,6 +46,10 @@ pub struct DirectPool {
     pub(super) applied: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
     pub(super) unacknowledged: Unacknowledged,
+    /// New objects are written once, to their place and not to the log: on a file, where bytes cost more than checksums.
+    pub(super) writes_once: bool,
+    /// What is known to be durable, if so.
+    pub(super) known: Known,
     pub(super) root: AtomicU64,
     /// End of the pages that were given memory.
     pub(super) populated: AtomicU64,
@@ -220,12 +225,16 @@ impl DirectPool {
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         let slot = slot();
-        let here = {
+        let here = || {
             let mut shard = self.shards[slot].lock();
             let fresh = |offset, bytes| self.populate(offset + bytes);
             self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
         };
-        let reserved = match here {
+        let mut reserved = here();
+        if matches!(reserved, Err(Error::Full { .. })) && self.release_early() {
+            reserved = here();
+        }
+        let reserved = match reserved {
             Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,
             done => done?,
         };

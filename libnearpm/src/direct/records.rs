@@ -20,6 +20,9 @@ pub(super) const PIECE: usize = 16 << 10;
 /// Bytes of an operation that stores as much as one can.
 const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;
 
+/// Bytes that lie at home, in a record: their offset, their number, their checksum.
+pub(super) type HomeSum = (u64, u32, u32);
+
 /// A record.
 pub(crate) struct Record {
     /// Start and end in [`Records::bytes`]; of a long one there is the head alone.
@@ -64,6 +67,10 @@ pub(crate) struct Records {
     limit: u64,
     /// A piece of a long one on its way.
     piece: Vec<u8>,
+    /// They say that records up to this number are durable.
+    pub says: u64,
+    /// They speak of bytes at home.
+    pub names_home: bool,
 }
 
 impl Records {
@@ -71,6 +78,7 @@ impl Records {
     pub fn begin(&mut self, limit: u64) -> Result<(), TryReserveError> {
         self.bytes.clear();
         self.records.clear();
+        (self.says, self.names_home) = (0, false);
         self.limit = limit;
         self.begin_record(None)
     }
@@ -158,6 +166,25 @@ impl Records {
             self.next_record(Some(at..end))?;
             at = end;
         }
+        Ok(())
+    }
+
+    /// Bytes lie at home already.
+    pub fn home(&mut self, (offset, bytes, sum): HomeSum) -> Result<(), TryReserveError> {
+        self.names_home = true;
+        self.word(Operation::Home(offset, bytes, sum))
+    }
+
+    /// Records up to a number are durable.
+    pub fn through(&mut self, number: u64) -> Result<(), TryReserveError> {
+        self.says = number;
+        self.word(Operation::Through(number))
+    }
+
+    fn word(&mut self, operation: Operation<'_>) -> Result<(), TryReserveError> {
+        self.operation(16)?;
+        let (word, data) = (operation.word(), operation.data());
+        self.bytes.extend_from_slice((u128::from(data) << 64 | u128::from(word)).to_le_bytes().as_slice());
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::heap::{Change, Heap};
 use super::log::{WORTH_A_TRUNCATION, Writer};
-use super::records::{LONG_RANGE, Record, Records};
-use super::{DirectPool, Mode};
+use super::records::{HomeSum, LONG_RANGE, Record, Records};
+use super::{DirectPool, Mode, once};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 
@@ -60,8 +60,12 @@ pub(super) struct State {
     pub records: Records,
     /// Bytes that the records of the commit have, at most: see [`State::take_room`].
     logged: u64,
+    /// Checksums of what was written once.
+    pub sums: Vec<HomeSum>,
     /// A drain is a call that waits for a device.
     pub logs_new: bool,
+    /// New objects are written once.
+    pub once: bool,
     /// Bytes of long new objects that are logged, where they could go home at once.
     pub logged_new: u64,
     /// So many have room in the log for sure.
@@ -76,6 +80,7 @@ impl State {
         self.reset();
         (self.slot, self.lane) = (slot, lane);
         self.logs_new = pool.mode() == Mode::WorkingCopy && pool.drain_is_a_call();
+        self.once = pool.writes_once;
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
@@ -122,6 +127,7 @@ impl State {
         self.saved_records.clear();
         self.allocated.clear();
         self.home.clear();
+        self.sums.clear();
         self.freed.clear();
         self.cancelled.clear();
         self.root = None;
@@ -149,7 +155,8 @@ impl State {
     fn ask_for_room(&mut self, pool: &DirectPool, more: u64) -> Result<(), Error> {
         self.build(pool).map_err(no_memory())?;
         self.records.finish();
-        let exact = self.records.iter().map(Record::stride).sum();
+        let sums = self.home.iter().map(|range| once::words(range.end - range.start)).sum::<u64>();
+        let exact = self.records.iter().map(Record::stride).sum::<u64>() + sums * WORD_BYTES + FIRST_ROOM;
         let first = !std::mem::replace(&mut self.promised, true);
         let spare = pool.promise(self.slot, self.lane, &self.records, more, first);
         if first && spare.is_err() {
@@ -166,7 +173,7 @@ impl State {
         self.home.retain(|range| {
             let bytes = range_bytes(range);
             let has_room = range.end - range.start < WORTH_A_TRUNCATION && *logged + bytes <= room;
-            let must_be = has_room && pool.heap_index().may_be_logged(range);
+            let must_be = has_room && !pool.may_go_home(range);
             if must_be {
                 known.insert(range.clone());
                 *logged += bytes;
@@ -178,14 +185,19 @@ impl State {
     /// Builds the records of the commit.
     #[inline]
     pub fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
-        let Self { records, known, allocated, freed, root, .. } = self;
+        let Self { records, known, allocated, freed, root, sums, .. } = self;
         records.begin(pool.record_limit())?;
         if pool.mode() == Mode::WorkingCopy {
             for range in known.iter() {
                 records.store_from(pool.view(), range.start, range.end - range.start)?;
             }
         }
-        changes_of_tables(pool.heap_index(), allocated, freed, *root, |change| records.change(change))
+        sums.iter().try_for_each(|&sum| records.home(sum))?;
+        changes_of_tables(pool.heap_index(), allocated, freed, *root, |change| records.change(change))?;
+        match pool.says_durable(records) {
+            0 => Ok(()),
+            number => records.through(number),
+        }
     }
 
     /// What the commit changes of the heap's tables.

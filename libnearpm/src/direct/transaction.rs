@@ -6,7 +6,7 @@ use super::by_mechanism::{ByMechanism, Changes};
 use super::lint::Claims;
 use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
-use super::{DirectPool, Mode, Reservation};
+use super::{DirectPool, Mode, Reservation, once};
 use crate::blocks::Place;
 use crate::error::{Error, Problem};
 use crate::interval::{IntervalSet, Overlap};
@@ -159,14 +159,15 @@ impl Transaction {
     pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let logged = contents && !self.goes_home(reservation.bytes);
         let state = &mut *self.0;
-        let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { 0 };
+        let home = once::words(reservation.bytes) * WORD_BYTES;
+        let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { home };
         match state.take_room(pool, bytes + 2 * WORD_BYTES) {
             Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })
                 if logged && reservation.bytes >= HOME_AT_ONCE =>
             {
                 // The log has no room for it: neither this one nor others are logged from here on.
                 state.logged_new = LOGGED_NEW;
-                state.take_room(pool, 2 * WORD_BYTES)?;
+                state.take_room(pool, home + 2 * WORD_BYTES)?;
             }
             taken => taken?,
         }
@@ -184,7 +185,8 @@ impl Transaction {
     /// Whether the contents of a new object go home without the log. Once it is so for some number of bytes, it stays so in this transaction.
     #[inline]
     fn goes_home(&self, bytes: u64) -> bool {
-        bytes >= HOME_AT_ONCE && !(self.0.logs_new && self.0.logged_new.saturating_add(bytes) <= LOGGED_NEW)
+        let is_logged = || self.0.logs_new && self.0.logged_new.saturating_add(bytes) <= LOGGED_NEW;
+        bytes >= HOME_AT_ONCE && (self.0.once && bytes >= once::LEAST || !is_logged())
     }
 
     fn adopt(&mut self, offset: u64, bytes: u64, contents: bool) {
@@ -236,11 +238,13 @@ impl Transaction {
             linter.commit(pool, self.key(), &self.claims());
         }
         if !self.0.is_empty() {
-            if let Err(error) = self.write(pool) {
-                self.abort(pool)?;
-                return Err(error);
+            match self.write(pool) {
+                Ok(last) => self.settle(pool, last),
+                Err(error) => {
+                    self.abort(pool)?;
+                    return Err(error);
+                }
             }
-            self.settle(pool);
         }
         let acknowledged = u64::from(pool.acknowledges_at_once());
         self.end(pool, |tally| {
@@ -250,8 +254,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes everything durable, up to the commit record.
-    fn write(&mut self, pool: &DirectPool) -> Result<(), Error> {
+    /// Makes everything durable, up to the commit record, whose number it gives; 0 if there is none.
+    fn write(&mut self, pool: &DirectPool) -> Result<u64, Error> {
         let state = &mut *self.0;
         let root = state.root.unwrap_or_else(|| pool.root());
         if root != 0 && (state.freed.contains(&root) || state.cancelled.contains(&root)) {
@@ -265,7 +269,7 @@ impl Transaction {
     }
 
     /// Brings everything home by the pool's mechanism; by records where that has no room.
-    fn write_by_mechanism(&mut self, pool: &DirectPool, by: &ByMechanism) -> Result<(), Error> {
+    fn write_by_mechanism(&mut self, pool: &DirectPool, by: &ByMechanism) -> Result<u64, Error> {
         let (state, heap) = (&*self.0, pool.heap_index());
         let change = |changes: &mut Changes<'_>| {
             for &object in &state.allocated {
@@ -275,29 +279,31 @@ impl Transaction {
             state.home.iter().cloned().chain(state.known.iter()).try_for_each(|range| changes.store(&range))?;
             state.change_tables(heap, |change| changes.change(change))
         };
-        let Some(mut turn) = by.commit(pool, pool.options.durability, change)? else { return Ok(()) };
+        let Some(mut turn) = by.commit(pool, pool.options.durability, change)? else { return Ok(0) };
         turn.settle()?;
-        self.write_by_records(pool)?;
-        pool.bring_home()
+        let last = self.write_by_records(pool)?;
+        pool.bring_home().map(|()| last)
     }
 
-    fn write_by_records(&mut self, pool: &DirectPool) -> Result<(), Error> {
+    fn write_by_records(&mut self, pool: &DirectPool) -> Result<u64, Error> {
         let state = &mut *self.0;
         if pool.mode() == Mode::WorkingCopy {
             state.log_what_must_be(pool);
         }
-        for range in &state.home {
-            pool.write_home(range)?;
+        if state.once {
+            pool.write_once(&state.home, &mut state.sums)?;
+        } else {
+            state.home.iter().try_for_each(|range| pool.write_home(range))?;
         }
         // What the commit record does not hold is durable before it.
         if pool.mode() == Mode::InPlace && !(state.known.is_empty() && state.home.is_empty()) {
             pool.write_back_and_drain(state.known.iter())?;
-        } else if !state.home.is_empty() {
+        } else if !state.home.is_empty() && !state.once {
             pool.write_back_and_drain(std::iter::empty())?;
         }
         state.build(pool).map_err(no_memory())?;
         if state.records.is_empty() && state.first == 0 {
-            return Ok(());
+            return Ok(0);
         }
         state.records.finish();
         let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
@@ -306,14 +312,13 @@ impl Transaction {
     }
 
     /// The commit is in the log: the index follows.
-    fn settle(&mut self, pool: &DirectPool) {
+    fn settle(&mut self, pool: &DirectPool, last: u64) {
         let (state, heap) = (&mut *self.0, pool.heap_index());
         for &object in &state.allocated {
             heap.allocated(object);
         }
-        for &object in state.freed.iter().chain(&state.cancelled) {
-            heap.release(object);
-        }
+        state.cancelled.iter().for_each(|&object| heap.release(object));
+        pool.release_freed(last, &state.freed);
         if let Some(root) = state.root {
             pool.note_root(root);
         }
@@ -342,7 +347,8 @@ impl Transaction {
             state.records.finish();
             done = done
                 .and_then(|()| pool.write_back_and_drain(state.known.iter()))
-                .and_then(|()| pool.append_commit(state.writer(), &mut state.records, std::iter::empty(), false));
+                .and_then(|()| pool.append_commit(state.writer(), &mut state.records, std::iter::empty(), false))
+                .map(drop);
         }
         for &object in state.allocated.iter().chain(&state.cancelled) {
             pool.heap_index().release(object);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::record::{
-    Kind, MAX_STORE_BYTES, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead,
+    HOME_RECORD_VERSION, Kind, MAX_STORE_BYTES, POOL_APPLIED, POOL_CONFIRMED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead,
 };
 use nearpm_interface::seal;
 
@@ -20,6 +20,7 @@ use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
 use crate::memory::Backing;
+use crate::planted::{Fault, planted};
 use crate::random::random_id;
 use crate::recovery::home::Home;
 
@@ -364,6 +365,7 @@ impl DirectPool {
             // What commits did not wait for must be durable before its effects are.
             self.medium.drain().map_err(|error| self.poison(error))?;
         }
+        self.confirm(cut)?;
         let Room { mut order, mut long } = room;
         for (lane, (_, _, pending)) in cut.lanes.iter().enumerate() {
             order.extend(pending.numbers().enumerate().map(|(at, sequence)| (sequence, lane, at)));
@@ -389,11 +391,27 @@ impl DirectPool {
         self.medium.drain().map_err(|error| self.poison(error))
     }
 
+    /// What the cut brings home may change bytes of which its records say that they lie there: from here on a recovery takes them for right.
+    fn confirm(&self, cut: &Cut) -> Result<(), Error> {
+        let names_home = self.writes_once && self.known.newest_home() > self.applied.load(Ordering::Relaxed);
+        if !names_home || planted(Fault::LeavesRecordsUnconfirmed) {
+            return Ok(());
+        }
+        self.medium.put_word(POOL_CONFIRMED, seal::seal_word(cut.dead));
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        self.known.show(cut.dead);
+        Ok(())
+    }
+
     /// Lanes may use again what is dead.
     pub(super) fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
         self.applied.store(cut.dead, Ordering::Relaxed);
         self.unacknowledged.clear(cut.unacknowledged);
         self.heap.settled();
+        if self.writes_once {
+            self.known.show(cut.dead);
+            self.release_ready();
+        }
         for (slot, lane, pending) in cut.lanes {
             shards[slot].lanes[lane].settle(pending, cut.dead);
         }
@@ -416,7 +434,7 @@ impl DirectPool {
         let nonce = u64::from(random_id()) << 32 | u64::from(random_id());
         let head = SegmentHead {
             magic: SEGMENT_MAGIC,
-            version: RECORD_VERSION,
+            version: if self.writes_once { HOME_RECORD_VERSION } else { RECORD_VERSION },
             pool: self.head.pool,
             nonce,
             bytes,

@@ -31,13 +31,13 @@ impl Unacknowledged {
         let _ = self.0.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Waits until everything is durable that was appended before.
+    /// Waits until everything is durable that was appended before. Gives the number up to which it waited, 0 if it did not.
     ///
     /// # Errors
     /// That of `drain`.
-    pub fn wait<S, E>(&self, lock_all: impl FnOnce() -> S, drain: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub fn wait<S, E>(&self, lock_all: impl FnOnce() -> S, drain: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
         if self.newest() == 0 {
-            return Ok(());
+            return Ok(0);
         }
         // With all shards locked: no record with a lower number is still on its way into the log.
         let seen = {
@@ -48,6 +48,6 @@ impl Unacknowledged {
             drain()?;
             self.clear(seen);
         }
-        Ok(())
+        Ok(seen)
     }
 }

@@ -5,7 +5,7 @@ use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
     POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
 };
-use nearpm_interface::record::POOL_APPLIED;
+use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
 use nearpm_interface::seal;
 
 use crate::damage::Class;
@@ -133,6 +133,7 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
+    medium.put_word(POOL_CONFIRMED, 0);
     medium.put_word(POOL_APPLIED, 0);
     medium.put_zeros(head.table(), head.pages * 8);
 }

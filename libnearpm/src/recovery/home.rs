@@ -70,6 +70,7 @@ impl<'m> Home<'m> {
             Operation::Clear(offset, mask) => {
                 self.store(offset, &(self.load_word(offset) & !mask).to_le_bytes());
             }
+            Operation::Home(..) | Operation::Through(_) => {}
         }
         Ok(())
     }

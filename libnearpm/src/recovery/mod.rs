@@ -28,6 +28,7 @@ use crate::memory::Medium;
 use crate::part::Part;
 use crate::planted::{Fault, planted};
 
+mod at_home;
 mod gathered;
 pub(crate) mod home;
 pub(crate) mod segments;

@@ -1,7 +1,8 @@
 //! Recovery of direct pools: what the log says goes home.
 //!
 //! 1. the records of all segments that are whole and behind the applied word are taken, by number;
-//! 2. one that depends on a record that is not there is dropped, as is a transaction of which a part is missing;
+//! 2. one that depends on a record that is not there is dropped, as is a transaction of which a part is missing, and one whose bytes do not lie at home
+//!    as it says (`at_home.rs`);
 //! 3. the new bytes of what was committed are stored, in order, then the old bytes of what was not, newest first;
 //! 4. when that is durable, the applied word rises to the highest number seen, the segments become free chunks, and
 //!    the applied word is blank.
@@ -9,26 +10,46 @@
 //! A power cut in between leaves the log as it was, so that all of it happens again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ChunkWord, PoolHead};
-use nearpm_interface::record::{Kind, Operation, POOL_APPLIED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::record::{
+    HOME_RECORD_VERSION, Kind, Operation, POOL_APPLIED, POOL_CONFIRMED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC,
+    SegmentHead,
+};
 use nearpm_interface::seal;
 
 use super::Recovery;
+use super::at_home::AtHome;
 use super::home::Home;
 use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
 
+/// Versions of segments that can be read.
+const VERSIONS: RangeInclusive<u32> = RECORD_VERSION..=HOME_RECORD_VERSION;
+
 /// A record that counts.
 pub(crate) struct Found {
-    head: RecordHead,
+    pub(super) head: RecordHead,
     kind: Kind,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
     /// Offset in the pool, for messages.
-    offset: u64,
+    pub(super) offset: u64,
+}
+
+impl Found {
+    /// Its operations.
+    pub(super) fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        let mut body = &self.body[..];
+        std::iter::from_fn(move || {
+            let (operation, rest) = Operation::decode(body)?;
+            body = rest;
+            Some(operation)
+        })
+    }
 }
 
 /// Number of the last record that is home; `None` where the pool has no segments.
@@ -39,21 +60,28 @@ pub(crate) fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
     }
 }
 
+/// Every record up to this number was durable once, with what it says lies at home; 0 for none.
+pub(crate) fn confirmed(medium: &Medium) -> Result<u64, Error> {
+    match medium.load_word(POOL_CONFIRMED) {
+        0 => Ok(0),
+        word => seal::open_word(word).ok_or(Class::ConfirmedWord.at(POOL_CONFIRMED)),
+    }
+}
+
 /// Brings the pool to a state in which it has no segments.
 pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
     // Only then the table of chunks is where it is looked for: shadow paging moves pages.
     let Some(applied) = applied(medium)? else { return Ok(()) };
     let layout = HeapLayout::of(head);
     let segments = segment_chunks(medium, &layout)?;
-    let mut records = Vec::new();
-    for &chunk in &segments {
-        let segment = segment(medium, head, layout.chunk(chunk))?;
-        records.append(&mut scan(medium, &segment, applied)?);
-    }
+    let scan_at = |&chunk: &u32| scan(medium, &segment(medium, head, layout.chunk(chunk))?, applied);
+    let mut lists = segments.iter().map(scan_at).collect::<Result<Vec<_>, Error>>()?;
     // What could not be read looked like the end of a segment, or like one that was never written.
     medium.backing().alive()?;
+    let newest = lists.iter().filter_map(|list| list.last()).map(|r| r.head.sequence).fold(applied, u64::max);
+    AtHome::new(medium, head, applied.max(confirmed(medium)?), &lists).sift(&mut lists, newest, report)?;
+    let mut records: Vec<Found> = lists.into_iter().flatten().collect();
     records.sort_by_key(|r| r.head.sequence);
-    let newest = records.last().map_or(applied, |r| r.head.sequence);
     let records = connected(records, applied, report);
     let words = segments.iter().map(|&chunk| layout.word(chunk)).collect();
     let kept = SegmentWords { layout, words };
@@ -61,6 +89,7 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     medium.drain()?;
     medium.put_word(POOL_APPLIED, seal::seal_word(newest));
     medium.drain()?;
+    medium.put_word(POOL_CONFIRMED, 0);
     for chunk in segments {
         medium.put_word(layout.word(chunk), ChunkWord::Free.encode());
     }
@@ -147,7 +176,7 @@ pub(crate) fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<S
     let head = SegmentHead::from_bytes(&line);
     let sound = seal::is_sealed(&[], &line)
         && head.magic == SEGMENT_MAGIC
-        && head.version == RECORD_VERSION
+        && VERSIONS.contains(&head.version)
         && head.pool == pool.pool
         && offset.checked_add(head.bytes).is_some_and(|end| end <= pool.heap_end());
     if sound {
@@ -185,7 +214,7 @@ pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result
 
 /// Whether a record shows that everything in front of it in its segment was durable once: it is the first of its append, before which
 /// the append in front was durable, unless that was an asynchronous commit, which a later record names.
-fn is_later(head: &RecordHead, newest: u64) -> bool {
+pub(super) fn is_later(head: &RecordHead, newest: u64) -> bool {
     let begins = head.sequence == head.first || (head.kind == Kind::Commit as u32 && head.parts == 0);
     head.sequence > newest && head.depends == 0 && begins
 }
@@ -254,15 +283,18 @@ fn store(
     let mut body = &record.body[..];
     while !body.is_empty() {
         let (operation, rest) = Operation::decode(body).ok_or_else(|| Class::RecordOperation.at(record.offset))?;
+        body = rest;
         let (offset, bytes) = operation.range();
+        if matches!(operation, Operation::Through(_)) {
+            continue;
+        }
         if offset < head.heap() || offset + bytes > head.heap_end() {
             return Err(Class::RecordRange.at(record.offset));
         }
         if !segments.hidden_by(&operation) {
             home.apply(operation)?;
         }
-        report.bytes += bytes;
-        body = rest;
+        report.bytes += if matches!(operation, Operation::Home(..)) { 0 } else { bytes };
     }
     Ok(())
 }

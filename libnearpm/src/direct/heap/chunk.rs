@@ -57,6 +57,8 @@ pub(super) struct Chunk {
     pub logged: AtomicU32,
     /// The same of records that a truncation has to write home.
     pub pending: AtomicU32,
+    /// Newest record that freed bytes here which were given out before that was shown (`known.rs`).
+    pub freed: AtomicU64,
     pub bits: OnceLock<Box<Bits>>,
 }
 

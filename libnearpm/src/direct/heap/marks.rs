@@ -98,6 +98,21 @@ impl Heap {
         self.chunks_of(range).any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
     }
 
+    /// The newest record that freed bytes in the chunks of a range of the heap, of those for which nobody waited; 0 for none.
+    pub fn freed_by(&self, range: &Range<u64>) -> u64 {
+        self.chunks_of(range).map(|chunk| chunk.freed.load(Ordering::Relaxed)).max().unwrap_or(0)
+    }
+
+    /// Gives space back that a record has freed, although a new object must not be written there yet.
+    pub fn release_early(&self, offset: u64, record: u64) {
+        if let Some(bytes) = self.usable_bytes(offset) {
+            self.chunks_of(&(offset..offset + bytes)).for_each(|chunk| {
+                chunk.freed.fetch_max(record, Ordering::Relaxed);
+            });
+        }
+        self.release(offset);
+    }
+
     /// A truncation has taken all records. The shards are locked.
     pub fn cut(&self) {
         self.cuts.fetch_add(1, Ordering::Relaxed);

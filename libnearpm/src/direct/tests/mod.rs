@@ -4,6 +4,7 @@ mod failures;
 mod fragmentation;
 mod home;
 mod large;
+mod once;
 mod reused_chunks;
 mod scarce;
 mod sites;
@@ -124,6 +125,8 @@ struct Run {
     durability: Durability,
     mechanism: Option<Mechanism>,
     pool_bytes: usize,
+    /// A fence is that of all processors, as on a file: new objects are written once.
+    one_domain: bool,
 }
 
 /// What has to do with one life of a pool, from one start of the machine to the next power cut.
@@ -150,7 +153,7 @@ const LIVES: u64 = 3;
 impl Run {
     fn memory(self, image: Image) -> TestMemory {
         let memory = TestMemory::from_image(image).evict(self.evict_one_in, self.seed);
-        if self.durability == Durability::Asynchronous { memory.one_domain() } else { memory }
+        if self.one_domain { memory.one_domain() } else { memory }
     }
 
     fn options(self) -> DirectOptions {
@@ -291,6 +294,7 @@ fn run(mode: Mode, durability: Durability, mechanism: Option<Mechanism>, seed: u
         durability,
         mechanism,
         pool_bytes: POOL_BYTES,
+        one_domain: durability == Durability::Asynchronous,
     }
 }
 
@@ -355,6 +359,7 @@ fn a_long_run_fills_the_log_many_times() {
             durability,
             mechanism: None,
             pool_bytes: 2 * POOL_BYTES,
+            one_domain: false,
         };
         run.make().unwrap();
     }

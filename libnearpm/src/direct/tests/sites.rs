@@ -32,6 +32,7 @@ fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
         durability,
         mechanism: None,
         pool_bytes: POOL_BYTES,
+        one_domain: durability == Durability::Asynchronous,
     }
 }
 

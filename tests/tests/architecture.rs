@@ -65,6 +65,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("nearpm-bench", &["nearpm-text"]),
+    ("nearpm-stores", &["nearpm"]),
     // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.
     ("nearpm-ptx", &[]),
     ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),

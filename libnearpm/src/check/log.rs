@@ -4,7 +4,7 @@ use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
     PoolHead, RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED,
 };
-use nearpm_interface::record::{POOL_APPLIED, SEGMENT_MAGIC, SegmentHead};
+use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED, SEGMENT_MAGIC, SegmentHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, one_bit, tables};
@@ -70,6 +70,11 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
             return found.push(Found::of(&error).mend_word(mended));
         }
     };
+    if let Err(error) = segments::confirmed(medium) {
+        let damaged = medium.load_word(POOL_CONFIRMED);
+        let accepted = |word| word == 0 || seal::open_word(word).is_some();
+        found.push(Found::of(&error).mend_word(one_bit::word(damaged, accepted)));
+    }
     for chunk in chunks {
         match segments::segment(medium, head, layout.chunk(chunk)) {
             Ok(segment) => records(medium, &segment, applied, found),

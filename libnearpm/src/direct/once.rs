@@ -37,11 +37,34 @@ impl DirectPool {
         !self.heap.may_be_logged(range) && (is_free() || planted(Fault::ReusesFreedSpace))
     }
 
+    /// Whether bytes that replace others are better a new object.
+    pub(super) fn prefers_new(&self, bytes: u64) -> bool {
+        self.writes_once && bytes >= LEAST && self.heap.has_plenty()
+    }
+
+    /// New objects that lie side by side, as one range: what a place has beyond its object is nobody's.
+    fn joined(&self, ranges: &mut Vec<Range<u64>>) {
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut count = 0;
+        for at in 0..ranges.len() {
+            let range = ranges[at].clone();
+            match ranges[..count].last_mut() {
+                Some(last) if self.heap.place_end(last.end - 1) == Some(range.start) => last.end = range.end,
+                _ => {
+                    ranges[count] = range;
+                    count += 1;
+                }
+            }
+        }
+        ranges.truncate(count);
+    }
+
     /// Writes new objects to their places, and adds their checksums. They are durable with the next drain.
-    pub(super) fn write_once(&self, ranges: &[Range<u64>], sums: &mut Vec<HomeSum>) -> Result<(), Error> {
+    pub(super) fn write_once(&self, ranges: &mut Vec<Range<u64>>, sums: &mut Vec<HomeSum>) -> Result<(), Error> {
         if ranges.is_empty() {
             return Ok(());
         }
+        self.joined(ranges);
         let count = ranges.iter().map(|range| words(range.end - range.start)).sum::<u64>();
         sums.try_reserve(count as usize).map_err(Error::no_memory("the checksums of new objects"))?;
         if ranges.iter().any(|range| !self.may_go_home(range)) {

@@ -291,7 +291,7 @@ impl Transaction {
             state.log_what_must_be(pool);
         }
         if state.once {
-            pool.write_once(&state.home, &mut state.sums)?;
+            pool.write_once(&mut state.home, &mut state.sums)?;
         } else {
             state.home.iter().try_for_each(|range| pool.write_home(range))?;
         }

@@ -189,6 +189,10 @@ impl Store for Tx<'_> {
         Ok(object)
     }
 
+    fn prefers_new(&self, bytes: u64) -> bool {
+        self.pool.prefers_new(bytes)
+    }
+
     #[inline]
     fn free_object(&mut self, object: u64) -> Result<(), Error> {
         self.transaction.as_mut().expect(ENDED).free(self.pool, object)?;

@@ -9,10 +9,10 @@ use nearpm_interface::media::{
     RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, SEALED_BITMAP_BYTES, SEALED_VERSION,
     entry_sequence,
 };
-use nearpm_interface::record::{Operation, POOL_APPLIED, RecordHead, SegmentHead};
+use nearpm_interface::record::{Operation, POOL_APPLIED, POOL_CONFIRMED, RecordHead, SegmentHead};
 use nearpm_interface::seal;
 
-use crate::pools::{check, classes, closed, killed, part, put, undo, word};
+use crate::pools::{check, classes, closed, killed, killed_on_file, part, put, undo, word};
 
 const RING: usize = 4096;
 
@@ -41,6 +41,9 @@ const PLANTS: &[Plant] = &[
     (Class::RingEntry, undo, |b| plant_entry(b, 8), false),
     (Class::AppliedWord, killed, |b| b[POOL_APPLIED as usize] ^= 1, true),
     (Class::AppliedWord, killed, |b| put(b, POOL_APPLIED as usize, 0x55aa), false),
+    (Class::ConfirmedWord, killed, |b| put(b, POOL_CONFIRMED as usize, 0x55aa), false),
+    (Class::ConfirmedWord, killed, |b| put(b, POOL_CONFIRMED as usize, 1 << 40), true),
+    (Class::ConfirmedWord, killed_on_file, |b| put(b, POOL_CONFIRMED as usize, seal::seal_word(1) ^ 8), true),
     (Class::SegmentHead, killed, |b| xor(b, segment, 1, 1), true),
     (Class::SegmentHead, killed, |b| fill(b, segment, 16, 0xee), false),
     (Class::SegmentLeft, closed, |b| leave_segment(b, true), true),
@@ -48,6 +51,7 @@ const PLANTS: &[Plant] = &[
     (Class::RecordSum, killed, |b| xor(b, segment, LINE + 60, 2), true),
     (Class::RecordSum, killed, |b| xor(b, segment, LINE + 4, 64), true),
     (Class::RecordSum, killed, |b| fill(b, |b| segment(b) + LINE + 56, 4, 0xd5), false),
+    (Class::RecordHome, killed_on_file, |b| change_home(b), false),
     (Class::RecordOperation, killed, |b| reseal_record(b, 0xffff), false),
     (Class::RecordRange, killed, |b| reseal_record(b, Operation::Clear(0, 0).word()), false),
     (Class::TableWord, undo, |b| fill(b, table, 1, 4), true),
@@ -171,6 +175,31 @@ fn reseal_record(bytes: &mut [u8], operation: u64) {
     put(bytes, at + RecordHead::SIZE, operation);
     let head = RecordHead::from_bytes(bytes[at..].first_chunk().unwrap());
     head.seal(&mut bytes[at..at + head.bytes as usize]);
+}
+
+/// Changes the first object that lies at home by what a record says, and what records say of others being durable.
+fn change_home(bytes: &mut [u8]) {
+    let (mut at, mut object) = (segment(bytes) + LINE, None);
+    loop {
+        let head = RecordHead::from_bytes(bytes[at..].first_chunk().unwrap());
+        if RecordHead::decode(&bytes[at..], head.nonce).is_none() {
+            break;
+        }
+        let end = at + head.bytes as usize;
+        let mut operation = at + RecordHead::SIZE;
+        while let Some((found, rest)) = Operation::decode(&bytes[operation..end]) {
+            let next = end - rest.len();
+            match found {
+                Operation::Home(offset, ..) => drop(object.get_or_insert(offset)),
+                Operation::Through(_) => put(bytes, operation + 8, 0),
+                _ => {}
+            }
+            operation = next;
+        }
+        head.seal(&mut bytes[at..end]);
+        at += RecordHead::stride(head.bytes.into()) as usize;
+    }
+    bytes[object.expect("an object lies at home") as usize] ^= 1;
 }
 
 /// An object over whole chunks grows over its neighbours.

@@ -36,6 +36,14 @@ pub fn killed() -> Vec<u8> {
     memory.durable()
 }
 
+/// The same of a pool as on a file, where long objects lie at home already.
+pub fn killed_on_file() -> Vec<u8> {
+    let memory = TestMemory::new(BYTES).one_domain();
+    let pool = DirectPool::create_in(Box::new(memory.clone()), &direct_options()).unwrap();
+    fill(&pool);
+    memory.durable()
+}
+
 /// A direct pool that was closed.
 pub fn closed() -> Vec<u8> {
     let memory = TestMemory::new(BYTES);

@@ -266,8 +266,8 @@ fn main() -> Result<()> {
         ("ours, group", &|folder| memcached_contenders(folder, &["--durability", "group"])),
         ("ours, async", &|folder| memcached_contenders(folder, &["--durability", "async"])),
     ];
-    let (of_redis, of_memcached) =
-        ("Redis on a file system, durable before the reply", "memcached, ours on a file system");
+    let of_redis = "Redis on a file system, durable before the reply";
+    let of_memcached = "memcached, ours on a file system";
     if arguments.ycsb {
         ycsb::tables(of_redis, &arguments, &redis, ycsb::redis)?;
         ycsb::tables(of_memcached, &arguments, &memcached, ycsb::memcached)?;
@@ -295,12 +295,11 @@ fn in_memory(arguments: &Arguments) -> Result<()> {
     if arguments.wants("redis") {
         table(title, &arguments.memory, arguments, &redis, redis_benchmark)?;
     }
-    if !arguments.wants("memcached") {
-        return Ok(());
+    let ours = |folder: &Path| memcached_contenders(folder, &as_memory);
+    let memcached: [Contender<'_>; 2] =
+        [("stock memcached, volatile", &stock_memcached), ("ours, as persistent memory", &ours)];
+    match arguments.wants("memcached") {
+        true => table("memcached, ours on tmpfs", &arguments.memory, arguments, &memcached, memcaslap),
+        false => Ok(()),
     }
-    let memcached: [Contender<'_>; 2] = [
-        ("stock memcached, volatile", &stock_memcached),
-        ("ours, as persistent memory", &|folder| memcached_contenders(folder, &as_memory)),
-    ];
-    table("memcached, ours on tmpfs", &arguments.memory, arguments, &memcached, memcaslap)
 }

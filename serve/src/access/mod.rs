@@ -24,6 +24,8 @@ pub struct Access {
     users: RwLock<BTreeMap<Vec<u8>, Arc<User>>>,
     /// Rises when users change.
     version: AtomicU64,
+    /// The password of the default user, as it was set by itself; empty for none.
+    password: RwLock<Vec<u8>>,
 }
 
 impl Access {
@@ -50,7 +52,8 @@ impl Access {
             users.entry(DEFAULT.to_vec()).and_modify(|user| user.on &= !user.nopass);
         }
         let users = users.into_iter().map(|(name, user)| (name, Arc::new(user))).collect();
-        Ok(Access { users: RwLock::new(users), version: AtomicU64::new(0) })
+        let password = RwLock::new(password.unwrap_or_default());
+        Ok(Access { users: RwLock::new(users), version: AtomicU64::new(0), password })
     }
 
     fn read<R>(&self, look: impl FnOnce(&BTreeMap<Vec<u8>, Arc<User>>) -> R) -> R {
@@ -100,6 +103,24 @@ impl Access {
         rules.iter().try_for_each(|rule| user.apply(rule.as_ref()))?;
         users.insert(name.to_vec(), Arc::new(user));
         self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// The password that the default user was given by itself, not by rules; empty for none.
+    pub fn password(&self) -> Vec<u8> {
+        self.password.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives the default user this password and no other; an empty one is none.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn set_password(&self, password: &[u8]) -> Result<(), String> {
+        match password {
+            [] => self.set_user(DEFAULT, &[b"nopass"])?,
+            some => self.set_user(DEFAULT, &[b"resetpass".to_vec(), [b">", some].concat()])?,
+        }
+        *self.password.write().unwrap_or_else(PoisonError::into_inner) = password.to_vec();
         Ok(())
     }
 

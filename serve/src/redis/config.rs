@@ -8,7 +8,6 @@ use super::Redis;
 use super::db::{Db, Outcome, SYNTAX, refuse, refuse_with};
 use super::reply::Reply;
 use super::subcommands::wrong_form;
-use crate::access::DEFAULT;
 use crate::glob::matches;
 use crate::options::{Eviction, Level};
 use crate::service::Service;
@@ -57,6 +56,7 @@ fn all(redis: &Redis) -> Vec<(String, String)> {
 fn get(redis: &Redis, patterns: &[Vec<u8>], reply: &mut Reply<'_>) {
     let patterns: Vec<_> = patterns.iter().map(|word| word.to_ascii_lowercase()).collect();
     let mut given = all(redis);
+    given.push((PASSWORD.to_owned(), String::from_utf8_lossy(&redis.state.access.password()).into_owned()));
     given.retain(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes())));
     reply.map(given.len());
     for (name, value) in given {
@@ -65,16 +65,13 @@ fn get(redis: &Redis, patterns: &[Vec<u8>], reply: &mut Reply<'_>) {
     }
 }
 
-/// The password of the user `default`: it is set, and not told.
+/// The password of the user `default`.
 pub const PASSWORD: &str = "requirepass";
 
 /// Gives the user `default` another password, or none.
 fn set_password(redis: &Redis, password: &str) -> Outcome {
-    let rules = match password {
-        "" => vec!["nopass".to_owned()],
-        password => vec!["resetpass".to_owned(), format!(">{password}")],
-    };
-    redis.state.access.set_user(DEFAULT, &rules).or_else(|why| refuse_with(format!("ERR CONFIG SET failed - {why}")))
+    let set = redis.state.access.set_password(password.as_bytes());
+    set.or_else(|why| refuse_with(format!("ERR CONFIG SET failed - {why}")))
 }
 
 /// Sets one parameter. One that was given when the server was started takes only what it has.

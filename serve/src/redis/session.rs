@@ -147,9 +147,15 @@ impl Session {
 
     fn take(&mut self, mut words: Vec<Vec<u8>>) -> Request {
         let Some(spec) = self.state.names.meant(&words[0]).and_then(spec::find) else {
-            return self.refuse(&unknown(&words));
+            return self.refuse(&subcommands::unknown(&words));
         };
         if !spec.takes(words.len()) {
+            if spec.id == Id::Exec {
+                // As in Redis: what was queued goes as well.
+                self.end_multi();
+                let text = "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command";
+                return self.say(|reply| reply.error(text));
+            }
             return self.refuse(&format!("ERR wrong number of arguments for '{}' command", spec.name));
         }
         if let Some(refused) = subcommands::refusal(spec, &words) {
@@ -282,16 +288,4 @@ impl Drop for Session {
             self.state.channels.change(&self.client, &change);
         }
     }
-}
-
-fn unknown(words: &[Vec<u8>]) -> String {
-    let show = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
-    let mut text = format!("ERR unknown command '{}', with args beginning with: ", show(&words[0]));
-    for word in &words[1..] {
-        if text.len() > 160 {
-            break;
-        }
-        text += &format!("'{}' ", show(word));
-    }
-    text
 }

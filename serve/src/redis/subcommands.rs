@@ -93,6 +93,19 @@ pub fn help(spec: &Spec, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Option<Out
     Some(Ok(()))
 }
 
+/// What is said of a command that there is none of.
+pub fn unknown(words: &[Vec<u8>]) -> String {
+    let show = |word: &[u8]| String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned();
+    let mut text = format!("ERR unknown command '{}', with args beginning with: ", show(&words[0]));
+    for word in &words[1..] {
+        if text.len() > 160 {
+            break;
+        }
+        text += &format!("'{}' ", show(word));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::spec::{TABLE, find};

@@ -136,7 +136,8 @@ impl Keys<'_> {
         let had = tx.get(old)?;
         self.notes.changes.moved(name.hash, had.expires, head.expires);
         let room = u64::from(had.room);
-        if needed <= room && room <= 4 * needed + 64 {
+        let fits = needed <= room && room <= 4 * needed + 64;
+        if fits && !tx.prefers_new(item::HEAD + needed) {
             let owned = C::release(tx, had)?;
             item::overwrite(tx, old, head, parts)?;
             self.count(tx, 0, owned)?;

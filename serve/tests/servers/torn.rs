@@ -17,7 +17,9 @@ fn key(number: u64) -> String {
 }
 
 fn value(number: u64) -> String {
-    format!("{number}:{}", "x".repeat((draw(number) % 200) as usize))
+    // Some are so long that they are written once, to their place.
+    let long = if number % 7 == 3 { 4000 } else { 0 };
+    format!("{number}:{}", "x".repeat((draw(number) % 200) as usize + long))
 }
 
 /// The sectors of both files, as a seed draws them. Some seeds draw few of the new ones.

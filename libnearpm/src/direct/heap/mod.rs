@@ -201,6 +201,11 @@ impl Heap {
         lock(&self.free).spans.chunks() < SCARCE.min(self.layout.chunks / 4 * 3)
     }
 
+    /// Whether so large a part of the heap is in free chunks that space is nothing to be spared: an eighth.
+    pub fn has_plenty(&self) -> bool {
+        lock(&self.free).spans.chunks() > self.layout.chunks / 8
+    }
+
     /// An arena leaves all its runs, so that other threads may have what is free in them.
     pub fn retire(&self, arena: &mut Arena) {
         for (class, current) in arena.current.iter_mut().enumerate() {
@@ -375,6 +380,20 @@ impl Heap {
             (entry, Place::Chunks { chunks, .. }) => {
                 matches!(entry.word(), ChunkWord::Large { .. }).then(|| u64::from(chunks) * CHUNK_BYTES)
             }
+        }
+    }
+
+    /// The end of the place that has the byte at an offset, if something is taken there.
+    pub fn place_end(&self, offset: u64) -> Option<u64> {
+        let chunk = ((offset.checked_sub(self.layout.first)?) / CHUNK_BYTES) as u32;
+        let inside = (offset - self.layout.first) % CHUNK_BYTES;
+        match self.chunks.look(chunk).ok()?.word() {
+            ChunkWord::Run { object_bytes } => {
+                let size = u64::from(object_bytes);
+                Some(offset - inside + inside / size * size + size)
+            }
+            // Of one over several chunks the first one alone says what it is.
+            _ => None,
         }
     }
 

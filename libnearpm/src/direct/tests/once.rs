@@ -66,7 +66,7 @@ fn pool(durability: Durability) -> (TestMemory, DirectPool) {
 fn counted(pool: &DirectPool, act: impl FnOnce()) -> Statistics {
     let before = pool.statistics();
     act();
-    pool.statistics().minus(&before)
+    pool.statistics().since(&before)
 }
 
 /// Makes an object of so many bytes the root's first, and frees the one before.

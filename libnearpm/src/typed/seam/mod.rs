@@ -78,6 +78,12 @@ pub trait Store: Load {
     /// [`Error::Full`]; the transaction may go on.
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error>;
 
+    /// Whether bytes that replace others are better a new object than stored in their place: where new objects are written once, and while there is
+    /// plenty of space. Nothing depends on it but speed.
+    fn prefers_new(&self, _bytes: u64) -> bool {
+        false
+    }
+
     /// Frees the object at an offset. Its space is used again only after the commit.
     ///
     /// # Errors

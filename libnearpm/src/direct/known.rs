@@ -133,3 +133,52 @@ impl Known {
         some
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durable_is_what_nothing_is_missing_below() {
+        let (known, sequence) = (Known::default(), AtomicU64::new(1));
+        let numbers = [1, 2, 1].map(|count| known.issue(&sequence, count, 0, false));
+        assert_eq!(numbers, [1, 2, 4]);
+        known.written(4);
+        assert_eq!(known.durable(), 0);
+        known.written(1);
+        assert_eq!(known.durable(), 1);
+        known.written(3);
+        assert_eq!((known.durable(), known.shown()), (4, 0));
+    }
+
+    #[test]
+    fn what_is_durable_is_shown_when_a_durable_record_says_so() {
+        let (known, sequence) = (Known::default(), AtomicU64::new(1));
+        known.issue(&sequence, 1, 0, true);
+        known.free(1, [64].into_iter());
+        let mut released = Vec::new();
+        known.waited(1);
+        known.ready(|object| released.push(object));
+        assert_eq!((known.durable(), known.shown(), known.newest_home()), (1, 0, 1));
+        // It says so, and is not durable itself.
+        known.issue(&sequence, 1, known.durable(), false);
+        known.ready(|object| released.push(object));
+        assert!(released.is_empty());
+        known.waited(2);
+        known.ready(|object| released.push(object));
+        assert_eq!((known.shown(), released), (1, vec![64]));
+    }
+
+    #[test]
+    fn a_truncation_shows_everything_and_space_is_given_earlier_with_its_record() {
+        let (known, sequence) = (Known::default(), AtomicU64::new(1));
+        known.issue(&sequence, 3, 0, false);
+        known.free(3, [64, 128].into_iter());
+        let mut released = Vec::new();
+        assert!(known.all_freed(|freed| released.push(freed)));
+        assert!(!known.all_freed(|_| panic!("none is left")));
+        assert_eq!(released, [(3, 64), (3, 128)]);
+        known.show(3);
+        assert_eq!((known.durable(), known.shown()), (3, 3));
+    }
+}

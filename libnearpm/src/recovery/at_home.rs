@@ -39,7 +39,7 @@ impl<'m> AtHome<'m> {
     /// Takes away those that do not count, and what follows them in their segment, from the medium as well: what is replayed may change bytes that
     /// others speak of, which a recovery after a further cut must not compare again. `newest` is the highest number of all.
     pub fn sift(&self, lists: &mut [Vec<Found>], newest: u64, report: &mut Recovery) -> Result<(), Error> {
-        let mut compared = false;
+        let (mut compared, mut blanked) = (false, false);
         for list in &mut *lists {
             let mut torn = None;
             for (at, record) in list.iter().enumerate().filter(|(_, record)| record.head.sequence > self.durable) {
@@ -57,6 +57,7 @@ impl<'m> AtHome<'m> {
             if !planted(Fault::LeavesTornRecords) {
                 // A record without length, which ends the segment.
                 self.medium.put_word(list[torn].offset, 0);
+                blanked = true;
             }
             report.torn += (list.len() - torn) as u64;
             list.truncate(torn);
@@ -64,7 +65,9 @@ impl<'m> AtHome<'m> {
         if !compared {
             return Ok(());
         }
-        self.medium.drain()?;
+        if blanked {
+            self.medium.drain()?;
+        }
         self.medium.put_word(POOL_CONFIRMED, seal::seal_word(newest));
         self.medium.drain()
     }

@@ -57,8 +57,8 @@ fn value(key: u64, bytes: usize) -> Vec<u8> {
     value
 }
 
-/// Microseconds of an insert in a new store.
-fn measure(open: Open, folder: &Path, bytes: usize, inserts: u64, transactions: u64) -> Result<f64> {
+/// Microseconds of an insert in a new store, and bytes that it logs.
+fn measure(open: Open, folder: &Path, bytes: usize, inserts: u64, transactions: u64) -> Result<[f64; 2]> {
     let place = tempfile::tempdir_in(folder)?;
     let keys = inserts * transactions;
     let values: Vec<Vec<u8>> = (0..keys.min(256)).map(|key| value(key, bytes)).collect();
@@ -68,13 +68,13 @@ fn measure(open: Open, folder: &Path, bytes: usize, inserts: u64, transactions: 
     for first in (0..keys).step_by(inserts as usize) {
         store.insert(&mut (first..first + inserts).map(|key| (key, of(key))))?;
     }
-    let took = start.elapsed();
+    let (took, logged) = (start.elapsed(), store.logged());
     drop(store);
     let store = open(place.path())?;
     for key in 0..keys {
         ensure!(store.get(key)?.as_deref() == Some(of(key)), "key {key} has another value");
     }
-    Ok(took.as_secs_f64() * 1e6 / keys as f64)
+    Ok([took.as_secs_f64() * 1e6, logged as f64].map(|all| all / keys as f64))
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -84,19 +84,21 @@ fn median(values: &mut [f64]) -> f64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    println!("| bytes | inserts a transaction | libnearpm, us | redb | LMDB | fjall | times the best of the others (least to greatest) |");
-    println!("|---:|---:|---:|---:|---:|---:|---:|");
+    println!("| bytes | inserts a transaction | libnearpm, us | logs, bytes | redb | LMDB | fjall | times the best of the others (least to greatest) |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
     let mut logs = Vec::new();
     for &inserts in &arguments.inserts {
         for &bytes in &arguments.bytes {
             // As many bytes as a pool has room for.
             let most = ((256 << 20) / (inserts * bytes as u64)).max(4);
             let transactions = arguments.transactions.min(most);
-            let mut took = [const { Vec::new() }; STORES.len()];
+            let (mut took, mut logged) = ([const { Vec::new() }; STORES.len()], 0.0);
             for round in 0..arguments.rounds {
                 for turn in 0..STORES.len() {
                     let at = (round + turn) % STORES.len();
-                    took[at].push(measure(STORES[at].1, &arguments.folder, bytes, inserts, transactions)?);
+                    let [time, bytes] = measure(STORES[at].1, &arguments.folder, bytes, inserts, transactions)?;
+                    took[at].push(time);
+                    logged = bytes.max(logged);
                 }
             }
             let best = |round: usize| took[1..].iter().map(|times| times[round]).fold(f64::MAX, f64::min);
@@ -105,7 +107,7 @@ fn main() -> Result<()> {
             let [ours, redb, lmdb, fjall] = took.map(|mut times| median(&mut times));
             let (least, greatest) = (ratios[0], ratios[ratios.len() - 1]);
             println!(
-                "| {bytes} | {inserts} | {ours:.1} | {redb:.1} | {lmdb:.1} | {fjall:.1} | {ratio:.2} ({least:.2} to {greatest:.2}) |"
+                "| {bytes} | {inserts} | {ours:.1} | {logged:.0} | {redb:.1} | {lmdb:.1} | {fjall:.1} | {ratio:.2} ({least:.2} to {greatest:.2}) |"
             );
             logs.push(ratio.ln());
         }

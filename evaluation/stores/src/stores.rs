@@ -12,6 +12,10 @@ pub trait Store {
     fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()>;
     /// The value of a key.
     fn get(&self, key: u64) -> Result<Option<Vec<u8>>>;
+    /// Bytes that went to a log since it was opened, where it tells.
+    fn logged(&self) -> u64 {
+        0
+    }
 }
 
 /// Bytes that each store may have.
@@ -65,6 +69,10 @@ impl Store for Ours {
             from.read(value.offset, &mut bytes)?;
             Ok(Some(bytes))
         })?)
+    }
+
+    fn logged(&self) -> u64 {
+        self.pool.statistics().bytes_logged
     }
 }
 

@@ -84,7 +84,9 @@ fn median(values: &mut [f64]) -> f64 {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    println!("| bytes | inserts a transaction | libnearpm, us | logs, bytes | redb | LMDB | fjall | times the best of the others (least to greatest) |");
+    println!(
+        "| bytes | inserts a transaction | libnearpm, us | logs, bytes | redb | LMDB | fjall | times the best of the others (least to greatest) |"
+    );
     println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
     let mut logs = Vec::new();
     for &inserts in &arguments.inserts {

@@ -159,7 +159,7 @@ impl Transaction {
     pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let logged = contents && !self.goes_home(reservation.bytes);
         let state = &mut *self.0;
-        let home = once::words(reservation.bytes) * WORD_BYTES;
+        let home = if state.once { once::words(reservation.bytes) * WORD_BYTES } else { 0 };
         let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { home };
         match state.take_room(pool, bytes + 2 * WORD_BYTES) {
             Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })

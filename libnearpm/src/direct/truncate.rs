@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::record::{
-    HOME_RECORD_VERSION, Kind, MAX_STORE_BYTES, POOL_APPLIED, POOL_CONFIRMED, RECORD_VERSION, RecordHead, SEGMENT_MAGIC, SegmentHead,
+    HOME_RECORD_VERSION, Kind, MAX_STORE_BYTES, POOL_APPLIED, POOL_CONFIRMED, RECORD_VERSION, RecordHead,
+    SEGMENT_MAGIC, SegmentHead,
 };
 use nearpm_interface::seal;
 

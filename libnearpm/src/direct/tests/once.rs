@@ -36,9 +36,11 @@ fn objects_that_are_written_once_survive_cuts() {
 fn is_found(fault: Fault, tries: impl IntoIterator<Item = (Durability, u64)>, make: Scenario) -> bool {
     plant(Some(fault));
     // A pool that is broken enough panics instead of answering.
-    let found = tries.into_iter().any(|of| std::panic::catch_unwind(|| make(of)).map_or(true, |made| made.is_err()));
+    let mut made =
+        tries.into_iter().map(|of| std::panic::catch_unwind(|| make(of)).unwrap_or(Err("a panic".to_owned())));
+    let found = made.find_map(Result::err);
     plant(None);
-    found
+    found.inspect(|why| println!("{fault:?}: {why}")).is_some()
 }
 
 /// Something that is to hold, by durability and seed.
@@ -74,7 +76,7 @@ fn truncation_over_what_is_not_shown(_: (Durability, u64)) -> Result<(), String>
     pool.truncation().and_then(|turn| pool.truncate_beside(&turn)).unwrap();
     memory.stop_probe();
     let images = std::mem::take(&mut *images.lock().unwrap());
-    assert!(images.len() > 20, "{} cuts", images.len());
+    assert!(images.len() > 10, "{} cuts", images.len());
     images.into_iter().try_for_each(|image| verify(image, Mode::WorkingCopy, &states(&[(8, 4_992)])))
 }
 
@@ -110,10 +112,9 @@ fn cuts_find_what_is_done_wrong() {
         };
         assert!(found, "no cut finds that the library {fault:?}");
     }
-    for (name, scenario) in [
-        ("a truncation", truncation_over_what_is_not_shown as Scenario),
-        ("a recovery", recovery_before_a_torn_record),
-    ] {
+    for (name, scenario) in
+        [("a truncation", truncation_over_what_is_not_shown as Scenario), ("a recovery", recovery_before_a_torn_record)]
+    {
         scenario((Durability::Asynchronous, 0)).unwrap_or_else(|why| panic!("{name}: {why}"));
     }
 }

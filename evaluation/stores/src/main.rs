@@ -28,19 +28,22 @@ struct Arguments {
     /// Inserts of a transaction
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
     inserts: Vec<u64>,
+    /// New objects of the library of at least so many bytes are written once [default: the library's]
+    #[arg(long)]
+    once_from: Option<u64>,
     /// Transactions of a round
     #[arg(long, default_value_t = 100)]
     transactions: u64,
 }
 
 /// A way to open a store in a folder.
-type Open = fn(&Path) -> Result<Box<dyn Store>>;
+type Open = fn(&Path, &Arguments) -> Result<Box<dyn Store>>;
 
 const STORES: [(&str, Open); 4] = [
-    ("libnearpm", |at| Ok(Box::new(Ours::open(at)?))),
-    ("redb", |at| Ok(Box::new(Redb::open(at)?))),
-    ("LMDB", |at| Ok(Box::new(Lmdb::open(at)?))),
-    ("fjall", |at| Ok(Box::new(Fjall::open(at)?))),
+    ("libnearpm", |at, arguments| Ok(Box::new(Ours::open(at, arguments.once_from)?))),
+    ("redb", |at, _| Ok(Box::new(Redb::open(at)?))),
+    ("LMDB", |at, _| Ok(Box::new(Lmdb::open(at)?))),
+    ("fjall", |at, _| Ok(Box::new(Fjall::open(at)?))),
 ];
 
 /// The value of a key: no block of it is like another.
@@ -58,21 +61,21 @@ fn value(key: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Microseconds of an insert in a new store, and bytes that it logs.
-fn measure(open: Open, folder: &Path, bytes: usize, inserts: u64, transactions: u64) -> Result<[f64; 2]> {
-    let place = tempfile::tempdir_in(folder)?;
+fn measure(open: Open, of: &Arguments, bytes: usize, inserts: u64, transactions: u64) -> Result<[f64; 2]> {
+    let place = tempfile::tempdir_in(&of.folder)?;
     let keys = inserts * transactions;
     let values: Vec<Vec<u8>> = (0..keys.min(256)).map(|key| value(key, bytes)).collect();
-    let of = |key: u64| values[(key % values.len() as u64) as usize].as_slice();
-    let mut store = open(place.path())?;
+    let value_of = |key: u64| values[(key % values.len() as u64) as usize].as_slice();
+    let mut store = open(place.path(), of)?;
     let start = Instant::now();
     for first in (0..keys).step_by(inserts as usize) {
-        store.insert(&mut (first..first + inserts).map(|key| (key, of(key))))?;
+        store.insert(&mut (first..first + inserts).map(|key| (key, value_of(key))))?;
     }
     let (took, logged) = (start.elapsed(), store.logged());
     drop(store);
-    let store = open(place.path())?;
+    let store = open(place.path(), of)?;
     for key in 0..keys {
-        ensure!(store.get(key)?.as_deref() == Some(of(key)), "key {key} has another value");
+        ensure!(store.get(key)?.as_deref() == Some(value_of(key)), "key {key} has another value");
     }
     Ok([took.as_secs_f64() * 1e6, logged as f64].map(|all| all / keys as f64))
 }
@@ -98,7 +101,7 @@ fn main() -> Result<()> {
             for round in 0..arguments.rounds {
                 for turn in 0..STORES.len() {
                     let at = (round + turn) % STORES.len();
-                    let [time, bytes] = measure(STORES[at].1, &arguments.folder, bytes, inserts, transactions)?;
+                    let [time, bytes] = measure(STORES[at].1, &arguments, bytes, inserts, transactions)?;
                     took[at].push(time);
                     logged = bytes.max(logged);
                 }

@@ -41,9 +41,10 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Opens it, or makes it.
-    pub fn open(folder: &Path) -> Result<Ours> {
-        let options = DirectOptions { durability: nearpm::Durability::Durable, ..DirectOptions::default() };
+    /// Opens it, or makes it; new objects of at least so many bytes are written once.
+    pub fn open(folder: &Path, write_once_from: Option<u64>) -> Result<Ours> {
+        let options =
+            DirectOptions { durability: nearpm::Durability::Durable, write_once_from, ..DirectOptions::default() };
         let pool = DirectPool::open_or_create(folder.join("pool"), BYTES, &options)?;
         let root = pool.tx(|tx| tx.root_or_zeroed::<Root>())?;
         Ok(Ours { pool, root })

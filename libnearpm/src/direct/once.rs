@@ -14,13 +14,9 @@ use super::shard::slot;
 use crate::error::Error;
 use crate::planted::{Fault, planted};
 
-/// Objects of at least so many bytes are written once: shorter ones fill the blocks of the log better than blocks of their own. In tests they are
+/// Objects of at least so many bytes are written once, unless the options say otherwise: shorter ones fill the blocks of the log better than blocks of their own. In tests they are
 /// short, so that small pools have objects of both kinds.
 pub(super) const LEAST: u64 = if cfg!(test) { 700 } else { 2048 };
-pub(super) fn least() -> u64 {
-    static L: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *L.get_or_init(|| std::env::var("ONCE_LEAST").map_or(LEAST, |v| v.parse().unwrap()))
-}
 
 /// Bytes that one checksum is of, at most.
 const MOST: u64 = 1 << 30;
@@ -41,9 +37,14 @@ impl DirectPool {
         !self.heap.may_be_logged(range) && (is_free() || planted(Fault::ReusesFreedSpace))
     }
 
+    /// New objects of at least so many bytes are written once.
+    pub(super) fn write_once_from(&self) -> u64 {
+        self.options.write_once_from.unwrap_or(LEAST)
+    }
+
     /// Whether bytes that replace others are better a new object.
     pub(super) fn prefers_new(&self, bytes: u64) -> bool {
-        self.writes_once && bytes >= least() && self.heap.has_plenty()
+        self.writes_once && bytes >= self.write_once_from() && self.heap.has_plenty()
     }
 
     /// New objects that lie side by side, as one range: what a place has beyond its object is nobody's.

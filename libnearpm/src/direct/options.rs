@@ -31,6 +31,9 @@ pub struct DirectOptions {
     /// What a commit waits for. Only a working copy of an ordinary file, and one with a mechanism, has asynchronous commits: elsewhere a fence
     /// is cheap, and belongs to one processor. Durable commits under [`Mechanism::Checkpoint`] end an epoch each, asynchronous ones share them.
     pub durability: Durability,
+    /// On an ordinary file new objects of at least so many bytes go to their place at once, with their checksum in the log, and shorter ones to the log
+    /// first; by default 2 KiB, and never less than 512 B. More suits devices that write many small places slowly.
+    pub write_once_from: Option<u64>,
     /// Gives every page its memory at open, so that no transaction pays for a page fault. In a working copy that takes as
     /// much memory as the pool has bytes.
     pub prefault: bool,

@@ -66,6 +66,8 @@ pub(super) struct State {
     pub logs_new: bool,
     /// New objects are written once.
     pub once: bool,
+    /// Those of at least so many bytes in any case.
+    pub once_from: u64,
     /// Bytes of long new objects that are logged, where they could go home at once.
     pub logged_new: u64,
     /// So many have room in the log for sure.
@@ -81,6 +83,7 @@ impl State {
         (self.slot, self.lane) = (slot, lane);
         self.logs_new = pool.mode() == Mode::WorkingCopy && pool.drain_is_a_call();
         self.once = pool.writes_once;
+        self.once_from = if self.once { pool.write_once_from() } else { u64::MAX };
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };

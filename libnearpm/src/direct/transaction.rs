@@ -186,7 +186,7 @@ impl Transaction {
     #[inline]
     fn goes_home(&self, bytes: u64) -> bool {
         let is_logged = || self.0.logs_new && self.0.logged_new.saturating_add(bytes) <= LOGGED_NEW;
-        bytes >= HOME_AT_ONCE && (self.0.once && bytes >= once::least() || !is_logged())
+        bytes >= HOME_AT_ONCE && (bytes >= self.0.once_from || !is_logged())
     }
 
     fn adopt(&mut self, offset: u64, bytes: u64, contents: bool) {

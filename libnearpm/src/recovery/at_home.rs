@@ -23,6 +23,9 @@ pub(super) struct AtHome<'m> {
     head: &'m PoolHead,
     /// Records up to this number were durable.
     durable: u64,
+    /// Bytes that may still be compared. Those of records that are not known to have been durable lie apart from each other: together they are not more
+    /// than the pool has, and a hostile log takes no longer.
+    left: u64,
 }
 
 impl<'m> AtHome<'m> {
@@ -33,16 +36,17 @@ impl<'m> AtHome<'m> {
             _ => None,
         });
         let durable = if planted(Fault::IgnoresWhatIsKnown) { 0 } else { said.fold(durable, u64::max) };
-        AtHome { medium, head, durable }
+        AtHome { medium, head, durable, left: medium.bytes() }
     }
 
     /// Takes away those that do not count, and what follows them in their segment, from the medium as well: what is replayed may change bytes that
     /// others speak of, which a recovery after a further cut must not compare again. `newest` is the highest number of all.
-    pub fn sift(&self, lists: &mut [Vec<Found>], newest: u64, report: &mut Recovery) -> Result<(), Error> {
+    pub fn sift(mut self, lists: &mut [Vec<Found>], newest: u64, report: &mut Recovery) -> Result<(), Error> {
         let (mut compared, mut blanked) = (false, false);
         for list in &mut *lists {
             let mut torn = None;
-            for (at, record) in list.iter().enumerate().filter(|(_, record)| record.head.sequence > self.durable) {
+            let durable = self.durable;
+            for (at, record) in list.iter().enumerate().filter(|(_, record)| record.head.sequence > durable) {
                 compared |= record.operations().any(|operation| matches!(operation, Operation::Home(..)));
                 if !self.is_whole(record)? {
                     torn = Some(at);
@@ -73,12 +77,14 @@ impl<'m> AtHome<'m> {
     }
 
     /// Whether the bytes lie at home that a record speaks of.
-    fn is_whole(&self, record: &Found) -> Result<bool, Error> {
+    fn is_whole(&mut self, record: &Found) -> Result<bool, Error> {
         for operation in record.operations() {
             let Operation::Home(offset, bytes, sum) = operation else { continue };
+            let out = || Class::RecordRange.at(record.offset);
             if offset < self.head.heap() || offset + u64::from(bytes) > self.head.heap_end() {
-                return Err(Class::RecordRange.at(record.offset));
+                return Err(out());
             }
+            self.left = self.left.checked_sub(bytes.into()).ok_or_else(out)?;
             if self.sum(offset, bytes.into()) != sum && !planted(Fault::SkipsHomeSums) {
                 return Ok(false);
             }

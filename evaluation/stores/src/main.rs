@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use stores::{Fjall, Lmdb, Ours, Redb, Store};
+use stores::{Embedded, Fjall, Lmdb, Ours, Redb};
 
 /// Measure the library beside redb, LMDB and fjall: durable inserts.
 #[derive(Parser)]
@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 /// A way to open a store in a folder.
-type Open = fn(&Path, &Arguments) -> Result<Box<dyn Store>>;
+type Open = fn(&Path, &Arguments) -> Result<Box<dyn Embedded>>;
 
 const STORES: [(&str, Open); 4] = [
     ("libnearpm", |at, arguments| Ok(Box::new(Ours::open(at, arguments.once_from)?))),
@@ -69,7 +69,8 @@ fn measure(open: Open, of: &Arguments, bytes: usize, inserts: u64, transactions:
     let mut store = open(place.path(), of)?;
     let start = Instant::now();
     for first in (0..keys).step_by(inserts as usize) {
-        store.insert(&mut (first..first + inserts).map(|key| (key, value_of(key))))?;
+        let pairs: Vec<_> = (first..first + inserts).map(|key| (key, value_of(key))).collect();
+        store.insert(&pairs)?;
     }
     let (took, logged) = (start.elapsed(), store.logged());
     drop(store);

@@ -7,9 +7,9 @@ use nearpm::direct::{DirectOptions, DirectPool};
 use nearpm::prelude::*;
 
 /// Values by number.
-pub trait Store {
+pub trait Embedded {
     /// Inserts pairs in one transaction, and waits until it is durable.
-    fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()>;
+    fn insert(&mut self, pairs: &[(u64, &[u8])]) -> Result<()>;
     /// The value of a key.
     fn get(&self, key: u64) -> Result<Option<Vec<u8>>>;
     /// Bytes that went to a log since it was opened, where it tells.
@@ -45,16 +45,16 @@ impl Ours {
     pub fn open(folder: &Path, write_once_from: Option<u64>) -> Result<Ours> {
         let options =
             DirectOptions { durability: nearpm::Durability::Durable, write_once_from, ..DirectOptions::default() };
-        let pool = DirectPool::open_or_create(folder.join("pool"), BYTES, &options)?;
+        let pool = DirectPool::open_or_create(&folder.join("pool").to_string_lossy(), BYTES, &options)?;
         let root = pool.tx(|tx| tx.root_or_zeroed::<Root>())?;
         Ok(Ours { pool, root })
     }
 }
 
-impl Store for Ours {
-    fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+impl Embedded for Ours {
+    fn insert(&mut self, pairs: &[(u64, &[u8])]) -> Result<()> {
         Ok(self.pool.tx(|tx| {
-            pairs.try_for_each(|(key, value)| {
+            pairs.iter().try_for_each(|&(key, value)| {
                 let offset = tx.alloc_bytes(value.len() as u64)?;
                 tx.write(offset, value)?;
                 let value = Value { offset, bytes: value.len() as u64 };
@@ -89,12 +89,12 @@ impl Redb {
     }
 }
 
-impl Store for Redb {
-    fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+impl Embedded for Redb {
+    fn insert(&mut self, pairs: &[(u64, &[u8])]) -> Result<()> {
         let tx = self.0.begin_write()?;
         {
             let mut table = tx.open_table(TABLE)?;
-            for (key, value) in pairs {
+            for &(key, value) in pairs {
                 table.insert(key, value)?;
             }
         }
@@ -128,10 +128,10 @@ impl Lmdb {
     }
 }
 
-impl Store for Lmdb {
-    fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+impl Embedded for Lmdb {
+    fn insert(&mut self, pairs: &[(u64, &[u8])]) -> Result<()> {
         let mut tx = self.environment.write_txn()?;
-        for (key, value) in pairs {
+        for &(key, value) in pairs {
             self.values.put(&mut tx, &key, value)?;
         }
         Ok(tx.commit()?)
@@ -158,10 +158,10 @@ impl Fjall {
     }
 }
 
-impl Store for Fjall {
-    fn insert(&mut self, pairs: &mut dyn Iterator<Item = (u64, &[u8])>) -> Result<()> {
+impl Embedded for Fjall {
+    fn insert(&mut self, pairs: &[(u64, &[u8])]) -> Result<()> {
         let mut batch = self.database.batch().durability(Some(fjall::PersistMode::SyncAll));
-        for (key, value) in pairs {
+        for &(key, value) in pairs {
             batch.insert(&self.values, key.to_be_bytes(), value);
         }
         Ok(batch.commit()?)

@@ -15,9 +15,7 @@ use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use super::{DirectOptions, Mode, Reservation, Transaction};
-use crate::error::Error;
-#[cfg(doc)]
-use crate::error::Problem;
+use crate::error::{Error, Problem};
 use crate::memory::{Backing, Medium, Memory, View};
 use crate::pool::set::Members;
 use crate::process::Process;
@@ -225,6 +223,26 @@ impl DirectPool {
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         let slot = slot();
+        let mut reserved = self.take_space(slot, bytes)?;
+        let secure = |of: Reservation| self.secure(of.offset..of.offset + of.bytes).inspect_err(|_| self.cancel(of));
+        match secure(reserved) {
+            // What waits has room on the medium.
+            Err(Error::Pool { problem: Problem::NoSpace { .. }, .. }) if self.release_early() => {
+                self.heap.retire(&mut self.shards[slot].lock().arena);
+                reserved = self.take_space(slot, bytes)?;
+                secure(reserved)?;
+            }
+            done => done?,
+        }
+        if let Some(linter) = &self.linter {
+            linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
+        }
+        Ok(reserved)
+    }
+
+    /// Takes space, wherever there is some.
+    #[inline]
+    fn take_space(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
         let here = || {
             let mut shard = self.shards[slot].lock();
             let fresh = |offset, bytes| self.populate(offset + bytes);
@@ -234,15 +252,10 @@ impl DirectPool {
         if matches!(reserved, Err(Error::Full { .. })) && self.release_early() {
             reserved = here();
         }
-        let reserved = match reserved {
-            Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,
-            done => done?,
-        };
-        self.secure(reserved.offset..reserved.offset + reserved.bytes).inspect_err(|_| self.cancel(reserved))?;
-        if let Some(linter) = &self.linter {
-            linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
+        match reserved {
+            Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes),
+            done => done,
         }
-        Ok(reserved)
     }
 
     /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.

@@ -47,6 +47,15 @@ fn users_are_made_and_told_of_as_by_the_stock_server() {
         "acl whoami x",
         "acl genpass 0",
         "acl genpass 5000",
+        "acl setuser geographer +@geo",
+        "acl getuser geographer",
+        // With a word more it ends the transaction all the same.
+        "exec x",
+        "multi",
+        "set queued 1",
+        "exec x",
+        "exec",
+        "exists queued",
     ] {
         assert_eq!(ours.say(line), theirs.say(line), "{line}");
     }

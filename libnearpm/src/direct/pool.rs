@@ -226,9 +226,12 @@ impl DirectPool {
         let mut reserved = self.take_space(slot, bytes)?;
         let secure = |of: Reservation| self.secure(of.offset..of.offset + of.bytes).inspect_err(|_| self.cancel(of));
         match secure(reserved) {
-            // What waits has room on the medium.
-            Err(Error::Pool { problem: Problem::NoSpace { .. }, .. }) if self.release_early() => {
+            Err(error @ Error::Pool { problem: Problem::NoSpace { .. }, .. }) => {
+                // What waits has room on the medium. It is listed behind the run that has none, and found first.
                 self.heap.retire(&mut self.shards[slot].lock().arena);
+                if !self.release_early() {
+                    return Err(error);
+                }
                 reserved = self.take_space(slot, bytes)?;
                 secure(reserved)?;
             }

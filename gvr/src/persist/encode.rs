@@ -7,18 +7,26 @@ const WORD: usize = 8;
 /// Words that are equal and lie between two that differ are kept with them, if they are fewer: a run has a head as long.
 const GAP: usize = 2;
 
-/// Makes the bytes that are kept of a block, and says how. `before` is what it was in the version before, where that is at hand.
-pub fn encode(block: &[u8], before: Option<&[u8]>, compress: bool) -> (u32, Vec<u8>) {
-    if let Some(delta) = before.and_then(|before| delta(block, before)) {
-        return (DELTA, delta);
+/// Blocks from this size on are looked at in a few places first.
+const LARGE: usize = 2048;
+/// Places that are looked at.
+const SAMPLES: usize = 8;
+
+/// The form of a block other than its bytes, if one is much shorter. `before` is what it was in the version before.
+pub fn encode(block: &[u8], before: &[u8], compress: bool) -> Option<(u32, Vec<u8>)> {
+    if let Some(delta) = delta(block, before) {
+        return Some((DELTA, delta));
     }
-    if compress {
-        let packed = lz4_flex::block::compress(block);
-        if packed.len() < block.len() / 8 * 7 {
-            return (LZ4, packed);
-        }
-    }
-    (RAW, block.to_vec())
+    let packed = compress.then(|| lz4_flex::block::compress(block))?;
+    (packed.len() < block.len() / 8 * 7).then_some((LZ4, packed))
+}
+
+/// Offsets at which a large block is compared with the one before: where all of them differ, it is another one, and is kept as it is
+/// without a look at the rest.
+pub fn samples(block: usize) -> Option<impl Iterator<Item = u64>> {
+    let step = block / SAMPLES / WORD * WORD;
+    // Not the beginning of each piece, where programs keep what they change least.
+    (block >= LARGE).then(|| (0..SAMPLES).map(move |at| (at * step + (at + 1) * WORD) as u64))
 }
 
 /// Runs of words that differ: first word, words, the words. `None` if that is more than half a block.
@@ -91,15 +99,25 @@ mod tests {
         far[508] ^= 1;
         let other: Vec<u8> = before.iter().map(|byte| byte.wrapping_mul(91) ^ 0x55).collect();
         for (block, form) in [(&before, DELTA), (&one, DELTA), (&far, DELTA), (&other, RAW)] {
-            let (encoding, kept) = encode(block, Some(&before), false);
+            let (encoding, kept) = encode(block, &before, false).unwrap_or((RAW, block.clone()));
             assert_eq!(encoding, form);
             let mut back = before.clone();
             assert!(decode(encoding, &kept, &mut back) && back == *block);
         }
-        assert!(encode(&far, Some(&before), false).1.len() <= 2 * 16);
-        let (encoding, kept) = encode(&[7; 512], None, true);
+        assert!(encode(&far, &before, false).unwrap().1.len() <= 2 * 16);
+        let (encoding, kept) = encode(&[7; 512], &before, true).unwrap();
         let mut back = vec![0; 512];
         assert!(encoding == LZ4 && kept.len() < 40 && decode(encoding, &kept, &mut back) && back == [7; 512]);
+    }
+
+    #[test]
+    fn samples_lie_in_large_blocks() {
+        assert!(samples(LARGE - 8).is_none());
+        for size in [LARGE, LARGE + 8, 8192, 1 << 24] {
+            let places: Vec<u64> = samples(size).unwrap().collect();
+            assert!(places.len() == SAMPLES && places.windows(2).all(|two| two[0] < two[1]));
+            assert!(places.iter().all(|at| at % 8 == 0 && *at as usize + 8 <= size), "{places:?}");
+        }
     }
 
     #[test]

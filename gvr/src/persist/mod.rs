@@ -13,10 +13,12 @@
 //! | `storage.rs` | where pools lie |
 //! | `pool.rs` | one rank's pool |
 //! | `seal.rs` | cuts |
+//! | `flight.rs` | cuts that are sealed while the program goes on |
 //! | `recover.rs` | from pools to arrays, on any number of ranks |
 //! | `scrub.rs` | looking for damage, and mending it |
 
 mod encode;
+mod flight;
 mod format;
 mod pool;
 mod recover;
@@ -27,6 +29,7 @@ mod storage;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nearpm::Ptr;
 
@@ -45,18 +48,39 @@ pub use storage::{Current, Folder, Holder, Memories, Storage};
 /// What durable arrays of a rank share.
 pub struct Inner {
     pub(crate) rma: Rc<dyn Rma>,
-    pool: RankPool,
+    pool: Arc<RankPool>,
     /// Of a job with partner copies.
     partner: Option<Partner>,
     /// The newest cut that all ranks have sealed.
     cut: Cell<u64>,
     arrays: RefCell<BTreeMap<String, Member>>,
+    /// Cuts are sealed while the program goes on.
+    background: Cell<bool>,
+    /// The cut that is about to begin its way.
+    prepared: RefCell<Option<seal::Prepared>>,
+    /// The cut that is on its way.
+    flight: RefCell<Option<flight::Flight>>,
+    /// Why versions could not be folded when the last cut was sealed.
+    folding: Cell<Option<Error>>,
+}
+
+/// When versions are made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// Before `version_inc` returns: what it has closed survives from then on.
+    #[default]
+    Wait,
+    /// In the background, by a thread of each rank. `version_inc` returns when the version is closed in memory; it is durable when the next
+    /// one returns, or [`Job::version_wait`]. One cut is on its way at a time: a `version_inc` before it has arrived waits for it, and so
+    /// does one whose logs have too little room for what is held meanwhile. After a crash the newest cut that all have sealed is
+    /// there, as always.
+    Background,
 }
 
 /// The pool that this rank holds for another one.
 struct Partner {
     rank: usize,
-    pool: RankPool,
+    pool: Arc<RankPool>,
 }
 
 /// An array of a job.
@@ -146,7 +170,17 @@ impl Job {
     }
 
     fn of(world: &World, pool: RankPool, partner: Option<Partner>, report: Report) -> Job {
-        let inner = Inner { rma: Rc::clone(&world.rma), pool, partner, cut: Cell::new(0), arrays: RefCell::default() };
+        let inner = Inner {
+            rma: Rc::clone(&world.rma),
+            pool: Arc::new(pool),
+            partner,
+            cut: Cell::new(0),
+            arrays: RefCell::default(),
+            background: Cell::new(false),
+            prepared: RefCell::default(),
+            flight: RefCell::default(),
+            folding: Cell::default(),
+        };
         Job { world: world.clone(), inner: Rc::new(inner), report }
     }
 
@@ -177,6 +211,8 @@ impl Job {
         kind: Kind,
         options: Options,
     ) -> Result<(Rc<Core>, Rc<Inner>)> {
+        // Nobody else works on the pool.
+        self.inner.land()?;
         let known = self.inner.arrays.borrow().get(name).cloned();
         let fits = match &known {
             None => check_new(name, &options),
@@ -206,18 +242,41 @@ impl Job {
         arrays.iter().map(|(name, member)| Restored::of(name, &member.core)).collect()
     }
 
+    /// Says when versions are made durable from here on; all ranks call it alike. A cut that is on its way is waited for.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] on all ranks where the backend of one gives it no second thread; those of the cut.
+    pub fn set_flush(&self, flush: Flush) -> Result<()> {
+        self.version_wait()?;
+        let rma = &*self.inner.rma;
+        agree(rma, if flush == Flush::Background { rma.helper().map(drop) } else { Ok(()) })?;
+        self.inner.background.set(flush == Flush::Background);
+        Ok(())
+    }
+
+    /// Waits until the newest version is durable on all ranks; all ranks call it.
+    ///
+    /// # Errors
+    /// On all ranks: those of a pool. The version is not durable then; the next `version_inc` or `version_wait` tries again, and
+    /// makes no other version before.
+    pub fn version_wait(&self) -> Result<()> {
+        self.inner.version_wait()
+    }
+
     /// Looks at every block of every version in memory and in this rank's pool, and mends each from the other; all ranks call it,
     /// between a `version_inc` and the next put.
     ///
     /// # Errors
     /// On all ranks: [`Error::Damaged`] where both copies are.
     pub fn scrub(&self) -> Result<Scrubbed> {
+        self.version_wait()?;
         scrub::scrub(&self.inner)
     }
 
     /// Damages the pool, for tests.
     #[doc(hidden)]
     pub fn damage(&self, choice: u64, bit: u8) -> Result<bool> {
+        self.inner.land()?;
         scrub::damage(&self.inner, choice, bit)
     }
 
@@ -226,7 +285,14 @@ impl Job {
     /// # Errors
     /// Those of the pool; [`Error::BadOption`] while arrays are in use.
     pub fn close(self) -> Result<()> {
-        self.inner.rma.barrier()?;
+        let durable = self.version_wait();
+        if let Err(Error::Stopped { .. } | Error::DeadRank { .. }) = durable {
+            return durable;
+        }
+        if durable.is_ok() {
+            let cut = self.inner.cut.get();
+            self.inner.pools().try_for_each(|pool| pool.commit(cut))?;
+        }
         let arrays = std::mem::take(&mut *self.inner.arrays.borrow_mut());
         for member in arrays.values() {
             member.core.free()?;
@@ -234,11 +300,20 @@ impl Job {
         drop(arrays);
         match Rc::try_unwrap(self.inner) {
             Ok(inner) => {
-                inner.partner.map_or(Ok(()), |partner| partner.pool.pool.close())?;
-                Ok(inner.pool.pool.close()?)
+                drop(inner.flight);
+                inner.partner.map_or(Ok(()), |partner| close_pool(partner.pool))?;
+                close_pool(inner.pool)?;
+                durable
             }
             Err(_) => Err(Error::option("arrays of the job are in use: drop them, then close it")),
         }
+    }
+}
+
+fn close_pool(pool: Arc<RankPool>) -> Result<()> {
+    match Arc::try_unwrap(pool) {
+        Ok(pool) => Ok(pool.pool.close()?),
+        Err(_) => Err(Error::option("a pool is still in use: it is closed when that ends")),
     }
 }
 
@@ -262,7 +337,7 @@ fn make_pools(
     let pool = make(world.rank(), Holder::Owner)?;
     let rank = partner_of(world.rank(), world.ranks());
     let partner = current.partners.then(|| make(rank, Holder::Partner)).transpose()?;
-    Ok((pool, partner.map(|pool| Partner { rank, pool })))
+    Ok((pool, partner.map(|pool| Partner { rank, pool: Arc::new(pool) })))
 }
 
 /// Whether a durable array can be made so.

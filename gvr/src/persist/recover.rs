@@ -5,6 +5,7 @@
 //! and writes new ones; these become the job's when all are whole.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nearpm::Ptr;
 
@@ -191,7 +192,7 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     if same {
         agree(rma, sources.iter().try_for_each(|source| source.pool.take_back(cut)))?;
         let held = current.partners.then(|| sources.pop()).flatten();
-        let partner = held.map(|Source { pool, rank }| Partner { rank, pool });
+        let partner = held.map(|Source { pool, rank }| Partner { rank, pool: Arc::new(pool) });
         let Some(Source { pool, rank }) = sources.pop() else { return Err(Error::option("a rank has no pool")) };
         let job = Job::of(world, pool, partner, report);
         // The job's own pool is what is read.
@@ -217,7 +218,7 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
 /// Makes all arrays and versions again. `others` are the pools of another number of ranks; without, the job's own one is read.
 fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<()> {
     let inner = &job.inner;
-    let first = others.and_then(|sources| sources.first()).map_or(&inner.pool, |source| &source.pool);
+    let first = others.and_then(|sources| sources.first()).map_or(&*inner.pool, |source| &source.pool);
     for (at, (place, head)) in first.arrays_up_to(cut)?.into_iter().enumerate() {
         let stored = Stored::of(head)?;
         let pools: Vec<(usize, &RankPool)> = match others {
@@ -392,6 +393,8 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
                 }
             }
         }
+        // A pool may hold one more than is kept, until the next is sealed.
+        versions.drain(..versions.len().saturating_sub(stored.options.kept() as usize));
         arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions });
     }
     Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut, from_partners }, arrays))

@@ -8,7 +8,7 @@ use clap::Args;
 use super::backend::Backend;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::persist::{Current, Folder, Job, Restored, Storage, describe};
+use crate::persist::{Current, Folder, Job, Restored, Storage, describe, scrub_folder};
 use crate::rma::Kind;
 use crate::world::version_inc_all;
 
@@ -51,6 +51,12 @@ pub fn check(arguments: &FolderArguments) -> Result<ExitCode> {
     if report.taken_back > 0 {
         println!("{} cuts were sealed on some ranks only: the next opening takes them back", report.taken_back);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn scrub(arguments: &FolderArguments) -> Result<ExitCode> {
+    let scrubbed = scrub_folder(&Folder::new(&arguments.folder))?;
+    println!("{} blocks were read; {} were damaged and are mended", scrubbed.in_pool, scrubbed.mended_in_pool);
     Ok(ExitCode::SUCCESS)
 }
 

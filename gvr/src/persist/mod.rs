@@ -40,7 +40,7 @@ use crate::world::World;
 use format::{Head, MOST_NAME};
 use pool::RankPool;
 pub use recover::{Report, Restored, describe};
-pub use scrub::Scrubbed;
+pub use scrub::{Scrubbed, scrub_folder};
 #[doc(hidden)]
 pub use storage::PowerCut;
 pub use storage::{Current, Folder, Holder, Memories, Storage};

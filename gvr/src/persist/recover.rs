@@ -91,7 +91,7 @@ struct Examined {
     from_partners: u64,
 }
 
-fn open_pool(storage: &dyn Storage, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<RankPool> {
+pub(super) fn open_pool(storage: &dyn Storage, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<RankPool> {
     let pool = storage.open(current, rank, holder, shared)?;
     Ok(RankPool::opened(pool, &storage.name(), rank, current.ranks)?.0)
 }

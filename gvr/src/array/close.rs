@@ -178,6 +178,9 @@ impl Core {
     /// Whether the log has so little room that what a cut is made of cannot be held while the program goes on. A log of the size that is
     /// taken by default has room for one version more than it keeps.
     fn tight(&self) -> Result<bool> {
+        if self.options.planted(Fault::ReuseBeforeSealed) {
+            return Ok(false);
+        }
         let pressure = self.rma.load(self.place(self.me(), PRESSURE))? != 0;
         let state = self.state.borrow();
         let used = self.own_tail()? - state.peers[self.me()].head;
@@ -248,7 +251,8 @@ fn open(rma: &dyn crate::rma::Rma, arrays: &[&Core], sealer: Option<&dyn Sealer>
     if let Err(error @ (Error::Stopped { .. } | Error::DeadRank { .. })) = arrived {
         return Err(error);
     }
-    let tight = sealer.is_some() && arrays.iter().map(|array| array.tight()).collect::<Result<Vec<_>>>()?.contains(&true);
+    let tight =
+        sealer.is_some() && arrays.iter().map(|array| array.tight()).collect::<Result<Vec<_>>>()?.contains(&true);
     let mut opening: Vec<u64> = arrays.iter().flat_map(|array| array.opening()).collect();
     opening.extend([arrived.as_ref().map_or_else(Error::code, |()| 0), u64::from(tight)]);
     let all = gather(rma, &opening)?;

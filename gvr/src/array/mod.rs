@@ -32,8 +32,8 @@ mod tree;
 mod typed;
 
 pub(crate) use self::core::{Change, Core};
-pub(crate) use blocks::Blocks;
 pub use self::core::{Counters, MOST_LABEL, Version};
+pub(crate) use blocks::Blocks;
 pub(crate) use close::{Changed, Sealer, version_inc};
 pub(crate) use cursor::Old;
 #[doc(hidden)]

@@ -125,7 +125,7 @@ fn sizes(program: &Program, random: &mut ChaCha8Rng) -> Sizes {
 /// Writes, and makes cuts. Gives how many of them were sealed in the background.
 fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same: &mut ChaCha8Rng) -> Result<u64> {
     let arrays = open_arrays(job, sizes)?;
-    let background = sizes.options[0].planted(Fault::AgreeBeforeSealed) || same.random_bool(0.5);
+    let background = same.random_bool(0.5);
     job.set_flush(if background { Flush::Background } else { Flush::Wait })?;
     let mut flown = 0;
     let told = |next: &[u64; ARRAYS]| {

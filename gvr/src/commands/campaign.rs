@@ -18,6 +18,9 @@ pub struct CampaignArguments {
     /// Seeds in all, with those of earlier calls
     #[arg(long, default_value_t = 1000)]
     count: u64,
+    /// The first seed: several processes, or machines, share a campaign by it
+    #[arg(long, default_value_t = 0)]
+    first: u64,
     /// Where the number of the next seed is kept, so that the next call goes on
     #[arg(long)]
     state: Option<PathBuf>,
@@ -42,7 +45,7 @@ enum What {
 const FLIPS: u64 = 16;
 
 /// Seeds between two notes of the state.
-const PIECE: u64 = 2000;
+const PIECE: u64 = 500;
 
 fn play(what: What, seed: u64) -> std::result::Result<(), String> {
     match what {
@@ -58,14 +61,14 @@ fn play(what: What, seed: u64) -> std::result::Result<(), String> {
     }
 }
 
-fn begun(state: Option<&Path>) -> Result<u64> {
-    let Some(path) = state else { return Ok(0) };
+fn begun(state: Option<&Path>, first: u64) -> Result<u64> {
+    let Some(path) = state else { return Ok(first) };
     match std::fs::read_to_string(path) {
         Ok(text) => text
             .trim()
             .parse()
             .map_err(|_| Error::option(format!("{} does not hold a number: remove it to begin anew", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(first),
         Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
     }
 }
@@ -83,7 +86,11 @@ fn stay(job: usize) {
 }
 
 pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
-    if let Some(shm) = crate::rma::shm::launched()? {
+    let launched = match crate::rma::shm::launched() {
+        Err(Error::DeadRank { .. }) => return Ok(ExitCode::FAILURE),
+        launched => launched?,
+    };
+    if let Some(shm) = launched {
         return match super::kills::rank(shm) {
             Ok(status) => Ok(ExitCode::from(status)),
             // That is what the campaign is about, and happens thousands of times.
@@ -91,12 +98,13 @@ pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
             Err(error) => Err(error),
         };
     }
-    let mut next = begun(arguments.state.as_deref())?;
-    if next > 0 {
+    let mut next = begun(arguments.state.as_deref(), arguments.first)?;
+    let last = arguments.first.saturating_add(arguments.count);
+    if next > arguments.first {
         eprintln!("going on with seed {next}");
     }
-    while next < arguments.count {
-        let end = (next + PIECE).min(arguments.count);
+    while next < last {
+        let end = (next + PIECE).min(last);
         let seeds = AtomicU64::new(next);
         let work = |job: u64| {
             // Processes are spread by the system.
@@ -128,6 +136,6 @@ pub fn command(arguments: &CampaignArguments) -> Result<ExitCode> {
             std::fs::write(path, format!("{next}\n")).map_err(Error::io(format!("write {}", path.display())))?;
         }
     }
-    println!("{next} seeds, nothing found");
+    println!("{} seeds, nothing found", next - arguments.first);
     Ok(ExitCode::SUCCESS)
 }

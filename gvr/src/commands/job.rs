@@ -64,8 +64,8 @@ pub fn versions(arguments: &FolderArguments) -> Result<ExitCode> {
     let (Current { generation, ranks, partners }, report, arrays) = describe(&Folder::new(&arguments.folder))?;
     let copies = if partners { ", each with a partner's copy" } else { "" };
     println!("{ranks} ranks{copies}, generation {generation}, cut {}", report.cut);
-    for Restored { name, kind, dims, versions } in arrays {
-        println!("{name}: {kind:?} {dims:?}");
+    for Restored { name, kind, dims, versions, whole, kept } in arrays {
+        println!("{name}: {kind:?} {dims:?}; blocks that changed take {kept} of {whole} bytes");
         for (number, label) in versions {
             println!("  version {number} {label:?}");
         }

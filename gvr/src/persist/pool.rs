@@ -367,6 +367,10 @@ impl RankPool {
             block.fill(0);
             return Ok(true);
         }
+        if item.encoding == RAW && item.bytes as usize == block.len() {
+            self.pool.read(|from| from.read(item.at, block))?;
+            return Ok(item.sum == item.kept_sum && crc32c::crc32c(block) == item.sum);
+        }
         let mut kept = vec![0; item.bytes as usize];
         self.pool.read(|from| from.read(item.at, &mut kept))?;
         if crc32c::crc32c(&kept) != item.kept_sum {
@@ -386,7 +390,7 @@ impl RankPool {
         // What is damaged may be mended by a later version that does not build on it.
         let mut good = true;
         for item in std::iter::once(first).chain(items) {
-            good = (good || item.encoding != format::DELTA) && self.apply(&item, &mut data)?;
+            good = (good || !format::builds_on(item.encoding)) && self.apply(&item, &mut data)?;
         }
         Ok(good.then_some(data))
     }
@@ -398,7 +402,7 @@ impl RankPool {
         let (Some(oldest), Some(base)) = (versions.first(), head.base) else { return Ok(Ok(())) };
         let before = self.base(&head)?;
         let mut copied = Vec::new();
-        for item in oldest.items.iter().filter(|item| item.encoding == format::DELTA) {
+        for item in oldest.items.iter().filter(|item| format::builds_on(item.encoding)) {
             let mut block = vec![0; head.block as usize];
             if !(self.apply(&before[item.block as usize], &mut block)? && self.apply(item, &mut block)?) {
                 return Ok(Err(Bad { block: item.block, version: oldest.head.version }));
@@ -407,7 +411,7 @@ impl RankPool {
         }
         self.pool.try_tx(|tx| -> Result<()> {
             let mut new: Vec<Item> =
-                oldest.items.iter().filter(|item| item.encoding != format::DELTA).copied().collect();
+                oldest.items.iter().filter(|item| !format::builds_on(item.encoding)).copied().collect();
             // Items that were mended lie in objects of their own, which now belong to the base.
             let own = |item: &&Item| item.object == Ptr::offset(oldest.place);
             let users = new.iter().filter(own).count() as u64;

@@ -12,7 +12,7 @@ use nearpm::Ptr;
 use super::format::{self, Head};
 use super::pool::{Found, RankPool};
 use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
-use crate::array::{Change, Core, Keep, Layout, Options, Shape, version_inc};
+use crate::array::{Change, Changed, Core, Keep, Layout, Options, Sealer, Shape, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce};
 use crate::world::World;
@@ -41,12 +41,23 @@ pub struct Restored {
     pub dims: Vec<u64>,
     /// Versions that can be read: number and label, oldest first.
     pub versions: Vec<(u64, String)>,
+    /// Bytes of the blocks that the pools have of these versions; 0 for a job that is open.
+    pub whole: u64,
+    /// Bytes that are kept of them.
+    pub kept: u64,
 }
 
 impl Restored {
     pub(super) fn of(name: &str, core: &Core) -> Restored {
         let versions = core.versions().into_iter().map(|version| (version.number, version.label)).collect();
-        Restored { name: name.to_owned(), kind: core.kind, dims: core.shape.dims().to_vec(), versions }
+        Restored {
+            name: name.to_owned(),
+            kind: core.kind,
+            dims: core.shape.dims().to_vec(),
+            versions,
+            whole: 0,
+            kept: 0,
+        }
     }
 }
 
@@ -91,7 +102,13 @@ struct Examined {
     from_partners: u64,
 }
 
-pub(super) fn open_pool(storage: &dyn Storage, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<RankPool> {
+pub(super) fn open_pool(
+    storage: &dyn Storage,
+    current: Current,
+    rank: usize,
+    holder: Holder,
+    shared: bool,
+) -> Result<RankPool> {
     let pool = storage.open(current, rank, holder, shared)?;
     Ok(RankPool::opened(pool, &storage.name(), rank, current.ranks)?.0)
 }
@@ -265,6 +282,42 @@ struct Part<'p> {
     versions: Vec<Found>,
     /// The part's bytes as of the version that was reached.
     image: Vec<u8>,
+    /// Checksums of its blocks.
+    sums: Vec<u32>,
+}
+
+/// A version of a part that is filled from a pool of the same blocks: their checksums are those of the pool.
+struct Known<'p> {
+    sums: &'p [u32],
+}
+
+impl Sealer for Known<'_> {
+    fn arrived(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn settled(&self) {}
+
+    fn in_background(&self) -> bool {
+        false
+    }
+
+    fn seal(&self, _: &[&Core], changed: &[Vec<Changed>], _: &str) -> Result<Vec<Vec<u32>>> {
+        let of = |changed: &Vec<Changed>| changed.iter().map(|changed| self.sums[changed.block as usize]).collect();
+        Ok(changed.iter().map(of).collect())
+    }
+
+    fn sealed_by_all(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn prepare(&self, _: &[&Core], _: &[Vec<Changed>], _: &str) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<'p> Part<'p> {
@@ -276,13 +329,20 @@ impl<'p> Part<'p> {
         let mut versions = pool.versions(head)?;
         versions.retain(|found| found.head.cut <= cut);
         let image = vec![0; (head.blocks * head.block) as usize];
-        Ok(Part { pool, rank, head: *head, versions, image })
+        let sums = vec![0; head.blocks as usize];
+        Ok(Part { pool, rank, head: *head, versions, image, sums })
     }
 
     /// Brings the image to what it was before a version, and gives the blocks that are not zeros.
     fn begin(&mut self, first: u64, name: &str) -> Result<Vec<u64>> {
         let mut base = self.pool.base(&self.head)?;
-        base.retain(|item| item.at != 0);
+        // What no version that is read here has, or builds on, need not be read.
+        let replaced = |item: &format::Item| {
+            let first = self.versions.first().filter(|found| found.head.version <= first)?;
+            let at = first.items.binary_search_by_key(&item.block, |item| item.block).ok()?;
+            Some(!format::builds_on(first.items[at].encoding))
+        };
+        base.retain(|item| item.at != 0 && replaced(item) != Some(true));
         let mut changed = self.apply(&base, first.saturating_sub(1), name)?;
         let later = self.versions.iter().position(|found| found.head.version >= first).unwrap_or(self.versions.len());
         for found in self.versions.drain(..later).collect::<Vec<_>>() {
@@ -307,6 +367,7 @@ impl<'p> Part<'p> {
                 let (array, rank, place) = (name.to_owned(), self.rank, "the pool");
                 return Err(Error::Damaged { array, rank, block: item.block, version, place });
             }
+            self.sums[item.block as usize] = item.sum;
             changed.push(item.block);
         }
         Ok(changed)
@@ -335,7 +396,9 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
                 .and_then(|items| part.apply(&items, *number, &stored.name));
             put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
         }
-        version_inc(&[core], label, seal.then_some(&*job.inner as &dyn crate::array::Sealer))?;
+        let known = Known { sums: &parts[0].sums };
+        let sealer: &dyn Sealer = if seal { &*job.inner } else { &known };
+        version_inc(&[core], label, Some(sealer))?;
     }
     Ok(())
 }
@@ -382,12 +445,14 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
     let Some(first) = sources.first() else { return Ok((current, Report::default(), arrays)) };
     for (at, (_, head)) in first.pool.arrays_up_to(cut)?.into_iter().enumerate() {
         let stored = Stored::of(head)?;
-        let mut versions = Vec::new();
+        let (mut versions, mut whole, mut kept) = (Vec::new(), 0, 0);
         for source in &sources {
             let mut part = Part::new(source.rank, &source.pool, at, &stored, cut)?;
             part.begin(0, &stored.name)?;
             for found in std::mem::take(&mut part.versions) {
                 part.apply(&found.items, found.head.version, &stored.name)?;
+                whole += found.head.count * stored.head.block;
+                kept += found.items.iter().map(|item| u64::from(item.bytes)).sum::<u64>();
                 if source.rank == 0 {
                     versions.push((found.head.version, format::text(&found.head.label)));
                 }
@@ -395,7 +460,7 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
         }
         // A pool may hold one more than is kept, until the next is sealed.
         versions.drain(..versions.len().saturating_sub(stored.options.kept() as usize));
-        arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions });
+        arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions, whole, kept });
     }
     Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut, from_partners }, arrays))
 }

@@ -110,13 +110,7 @@ struct Copy<'a> {
 type Other<'a> = &'a dyn Fn(u64, u64) -> Result<Option<Vec<u8>>>;
 
 /// Reads everything that a pool has of an array. What is damaged is taken from another copy of the rank's versions.
-fn scrub_pool(
-    copy: Copy<'_>,
-    name: &str,
-    head: &Head,
-    versions: &[Found],
-    all: &mut Scrubbed,
-) -> Result<()> {
+fn scrub_pool(copy: Copy<'_>, name: &str, head: &Head, versions: &[Found], all: &mut Scrubbed) -> Result<()> {
     let size = head.block as usize;
     let mut image = vec![0; size * head.blocks as usize];
     let mut lost = vec![false; head.blocks as usize];
@@ -139,7 +133,7 @@ fn scrub_pool(
             all.in_pool += 1;
             let block = item.block as usize;
             let to = &mut image[block * size..][..size];
-            let builds_on = item.encoding == super::format::DELTA;
+            let builds_on = super::format::builds_on(item.encoding);
             if !(builds_on && lost[block]) && copy.pool.apply(item, to)? {
                 lost[block] = false;
                 continue;

@@ -109,9 +109,10 @@ impl Delivery {
         if done.is_some() {
             return Ok(Ok(()));
         }
-        let folded = self.overdue.iter().try_for_each(|Overdue { name, rank, head, kept }| {
-            fold(&self.pool, name, *rank, *head, *kept)
-        });
+        let folded = self
+            .overdue
+            .iter()
+            .try_for_each(|Overdue { name, rank, head, kept }| fold(&self.pool, name, *rank, *head, *kept));
         let versions: Vec<NewVersion> = self.shares.iter().map(|share| share.plan(rma)).collect::<Result<_>>()?;
         let read = |at: usize, logical, data: &mut [u8]| {
             let share: &Share = &self.shares[at];

@@ -67,9 +67,7 @@ pub(super) struct Joined {
 pub(super) fn join(bytes: u64) -> Result<Joined> {
     let (mut rank, mut ranks, mut threads, mut base) = (0, 0, 0, std::ptr::null_mut());
     // SAFETY: the pointers are those of variables.
-    done("join the world", unsafe {
-        gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut threads, &mut base)
-    })?;
+    done("join the world", unsafe { gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut threads, &mut base) })?;
     Ok(Joined { rank: rank as usize, ranks: ranks as usize, threads: threads != 0, base: base.cast() })
 }
 

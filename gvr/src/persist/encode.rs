@@ -24,7 +24,7 @@ pub fn encode(block: &[u8], before: &[u8], compress: bool) -> Option<(u32, Vec<u
     let forms = [(LZ4, block), (PLANES, &planes(block)[..]), (CHANGES, &planes(&changes)[..])];
     let packed = forms.map(|(form, bytes)| (form, lz4_flex::block::compress(bytes)));
     let shortest = packed.into_iter().min_by_key(|(_, packed)| packed.len())?;
-    (shortest.1.len() < block.len() / 8 * 7).then_some(shortest)
+    (shortest.1.len() < block.len() / 16 * 15).then_some(shortest)
 }
 
 /// The first bytes of all words, then the second ones, and so on; then what is left.

@@ -36,6 +36,7 @@ pub use self::core::{Counters, MOST_LABEL, Version};
 pub(crate) use blocks::Blocks;
 pub(crate) use close::{Changed, Sealer, version_inc};
 pub(crate) use cursor::Old;
+pub(crate) use geometry::RESERVE;
 #[doc(hidden)]
 pub use options::Fault;
 pub use options::{Access, Keep, Layout, Options, Protocol};

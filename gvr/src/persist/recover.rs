@@ -12,7 +12,7 @@ use nearpm::Ptr;
 use super::format::{self, Head};
 use super::pool::{Found, RankPool};
 use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
-use crate::array::{Change, Changed, Core, Keep, Layout, Options, Sealer, Shape, version_inc};
+use crate::array::{Change, Changed, Core, Keep, Layout, Options, RESERVE, Sealer, Shape, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce};
 use crate::world::World;
@@ -247,7 +247,9 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
         let ranks = if others.is_some() { pools.len() } else { inner.rma.ranks() };
         match others {
             Some(_) => {
-                let core = inner.add(&stored.name, &stored.dims, stored.kind, stored.options)?;
+                let log_blocks = log_blocks(stored.options.log_blocks, ranks, inner.rma.ranks());
+                let options = Options { log_blocks, ..stored.options };
+                let core = inner.add(&stored.name, &stored.dims, stored.kind, options)?;
                 fill(job, &core, &stored, parts, ranks, true)?;
             }
             None => {
@@ -261,6 +263,11 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
         }
     }
     Ok(())
+}
+
+/// Blocks of a rank's log on another number of ranks: as many in all, and a few for parts that are rounded up.
+fn log_blocks(before: u64, ranks_before: usize, ranks: usize) -> u64 {
+    if before == 0 { 0 } else { (before * ranks_before as u64).div_ceil(ranks as u64) + 2 * RESERVE }
 }
 
 /// Where a partner's pool has an array.

@@ -11,58 +11,42 @@
 //! | `format.rs` | what a pool holds |
 //! | `encode.rs` | how a block's bytes are kept |
 //! | `storage.rs` | where pools lie |
+//! | `inner.rs` | what arrays of a job share |
+//! | `object.rs` | blocks in a pool |
 //! | `pool.rs` | one rank's pool |
 //! | `seal.rs` | cuts |
 //! | `flight.rs` | cuts that are sealed while the program goes on |
-//! | `recover.rs` | from pools to arrays, on any number of ranks |
+//! | `part.rs`, `recover.rs` | from pools to arrays, on any number of ranks |
 //! | `scrub.rs` | looking for damage, and mending it |
 
 mod encode;
 mod flight;
 mod format;
+mod inner;
+mod object;
+mod part;
 mod pool;
 mod recover;
 mod scrub;
 mod seal;
 mod storage;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nearpm::Ptr;
-
-use crate::array::{Array, Core, Element, Fault, Layout, Options, Protocol};
+use crate::array::{Array, Core, Element, Layout, Options, Protocol};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce, Rma};
 use crate::world::World;
-use format::{Head, MOST_NAME};
+use format::MOST_NAME;
+pub use inner::Inner;
+use inner::{Member, Partner};
 use pool::RankPool;
 pub use recover::{Report, Restored, describe};
 pub use scrub::{Scrubbed, scrub_folder};
 #[doc(hidden)]
 pub use storage::PowerCut;
 pub use storage::{Current, Folder, Holder, Memories, Storage};
-
-/// What durable arrays of a rank share.
-pub struct Inner {
-    pub(crate) rma: Rc<dyn Rma>,
-    pool: Arc<RankPool>,
-    /// Of a job with partner copies.
-    partner: Option<Partner>,
-    /// The newest cut that all ranks have sealed.
-    cut: Cell<u64>,
-    arrays: RefCell<BTreeMap<String, Member>>,
-    /// Cuts are sealed while the program goes on.
-    background: Cell<bool>,
-    /// The cut that is about to begin its way.
-    prepared: RefCell<Option<seal::Prepared>>,
-    /// The cut that is on its way.
-    flight: RefCell<Option<flight::Flight>>,
-    /// Why versions could not be folded when the last cut was sealed.
-    folding: Cell<Option<Error>>,
-}
 
 /// When versions are made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,22 +59,6 @@ pub enum Flush {
     /// does one whose logs have too little room for what is held meanwhile. After a crash the newest cut that all have sealed is
     /// there, as always.
     Background,
-}
-
-/// The pool that this rank holds for another one.
-struct Partner {
-    rank: usize,
-    pool: Arc<RankPool>,
-}
-
-/// An array of a job.
-#[derive(Clone)]
-struct Member {
-    core: Rc<Core>,
-    head: Ptr<Head>,
-    /// Where the pool has it that is held for another rank.
-    held: Option<Ptr<Head>>,
-    options: Options,
 }
 
 /// Durable arrays, in pools that each rank has one of.
@@ -170,17 +138,7 @@ impl Job {
     }
 
     fn of(world: &World, pool: RankPool, partner: Option<Partner>, report: Report) -> Job {
-        let inner = Inner {
-            rma: Rc::clone(&world.rma),
-            pool: Arc::new(pool),
-            partner,
-            cut: Cell::new(0),
-            arrays: RefCell::default(),
-            background: Cell::new(false),
-            prepared: RefCell::default(),
-            flight: RefCell::default(),
-            folding: Cell::default(),
-        };
+        let inner = Inner::new(Rc::clone(&world.rma), pool, partner);
         Job { world: world.clone(), inner: Rc::new(inner), report }
     }
 
@@ -356,41 +314,4 @@ fn check_new(name: &str, options: &Options) -> Result<()> {
 /// Elements and sizes in words.
 fn says(kind: Kind, dims: &[u64]) -> String {
     format!("{kind:?} in {dims:?}")
-}
-
-impl Inner {
-    fn add(&self, name: &str, dims: &[u64], kind: Kind, options: Options) -> Result<Rc<Core>> {
-        let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
-        let add = |pool: &RankPool| pool.add(head_of(name, &core, &options));
-        let heads = add(&self.pool)
-            .and_then(|head| Ok((head, self.partner.as_ref().map(|partner| add(&partner.pool)).transpose()?)));
-        let (head, held) = agree(&*self.rma, heads)?;
-        self.arrays.borrow_mut().insert(name.to_owned(), Member { core: Rc::clone(&core), head, held, options });
-        Ok(core)
-    }
-
-    fn planted(&self, fault: Fault) -> bool {
-        self.arrays.borrow().values().any(|member| member.options.planted(fault))
-    }
-}
-
-/// What the pool says of an array.
-fn head_of(name: &str, core: &Core, options: &Options) -> Head {
-    let mut dims = [0; crate::array::MOST_DIMENSIONS];
-    dims[..core.shape.dims().len()].copy_from_slice(core.shape.dims());
-    Head {
-        next: None,
-        name: format::field(name),
-        kind: core.kind as u32,
-        dimensions: core.shape.dims().len() as u32,
-        dims,
-        block: core.geometry.block,
-        keep: options.kept(),
-        log_blocks: options.log_blocks,
-        flags: u64::from(options.check) | u64::from(options.compress) << 1,
-        blocks: core.geometry.blocks,
-        oldest: None,
-        newest: None,
-        base: None,
-    }
 }

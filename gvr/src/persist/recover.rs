@@ -10,7 +10,8 @@ use std::sync::Arc;
 use nearpm::Ptr;
 
 use super::format::{self, Head};
-use super::pool::{Found, RankPool};
+use super::part::{Known, Part, lacks};
+use super::pool::RankPool;
 use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
 use crate::array::{Change, Changed, Core, Keep, Layout, Options, RESERVE, Sealer, Shape, version_inc};
 use crate::error::{Error, Result};
@@ -242,7 +243,7 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
             Some(sources) => sources.iter().map(|source| (source.rank, &source.pool)).collect(),
             None => vec![(own, &inner.pool)],
         };
-        let parts = pools.iter().map(|(rank, pool)| Part::new(*rank, pool, at, &stored, cut));
+        let parts = pools.iter().map(|(rank, pool)| Part::new(*rank, pool, at, &stored.head.name, cut));
         let parts = agree(&*inner.rma, parts.collect::<Result<Vec<_>>>())?;
         let ranks = if others.is_some() { pools.len() } else { inner.rma.ranks() };
         match others {
@@ -274,111 +275,6 @@ fn log_blocks(before: u64, ranks_before: usize, ranks: usize) -> u64 {
 fn held_head(pool: &RankPool, stored: &Stored) -> Result<Ptr<Head>> {
     let found = pool.arrays()?.into_iter().find(|(_, head)| head.name == stored.head.name);
     found.map(|(place, _)| place).ok_or_else(|| lacks("a partner's pool", &stored.name))
-}
-
-fn lacks(pool: &str, array: &str) -> Error {
-    let what = format!("{pool} has no array {array:?}, which others have: bring the files back as they were");
-    Error::Job { folder: "of the pools".to_owned(), what }
-}
-
-/// A rank's part of an array, as its pool has it, from version to version.
-struct Part<'p> {
-    pool: &'p RankPool,
-    rank: usize,
-    head: Head,
-    versions: Vec<Found>,
-    /// The part's bytes as of the version that was reached.
-    image: Vec<u8>,
-    /// Checksums of its blocks.
-    sums: Vec<u32>,
-}
-
-/// A version of a part that is filled from a pool of the same blocks: their checksums are those of the pool.
-struct Known<'p> {
-    sums: &'p [u32],
-}
-
-impl Sealer for Known<'_> {
-    fn arrived(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn settled(&self) {}
-
-    fn in_background(&self) -> bool {
-        false
-    }
-
-    fn seal(&self, _: &[&Core], changed: &[Vec<Changed>], _: &str) -> Result<Vec<Vec<u32>>> {
-        let of = |changed: &Vec<Changed>| changed.iter().map(|changed| self.sums[changed.block as usize]).collect();
-        Ok(changed.iter().map(of).collect())
-    }
-
-    fn sealed_by_all(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn prepare(&self, _: &[&Core], _: &[Vec<Changed>], _: &str) -> Result<()> {
-        Ok(())
-    }
-
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl<'p> Part<'p> {
-    fn new(rank: usize, pool: &'p RankPool, at: usize, stored: &Stored, cut: u64) -> Result<Part<'p>> {
-        let arrays = pool.arrays_up_to(cut)?;
-        let Some((_, head)) = arrays.get(at).filter(|(_, head)| head.name == stored.head.name) else {
-            return Err(lacks(&format!("the pool of rank {rank}"), &stored.name));
-        };
-        let mut versions = pool.versions(head)?;
-        versions.retain(|found| found.head.cut <= cut);
-        let image = vec![0; (head.blocks * head.block) as usize];
-        let sums = vec![0; head.blocks as usize];
-        Ok(Part { pool, rank, head: *head, versions, image, sums })
-    }
-
-    /// Brings the image to what it was before a version, and gives the blocks that are not zeros.
-    fn begin(&mut self, first: u64, name: &str) -> Result<Vec<u64>> {
-        let mut base = self.pool.base(&self.head)?;
-        // What no version that is read here has, or builds on, need not be read.
-        let replaced = |item: &format::Item| {
-            let first = self.versions.first().filter(|found| found.head.version <= first)?;
-            let at = first.items.binary_search_by_key(&item.block, |item| item.block).ok()?;
-            Some(!format::builds_on(first.items[at].encoding))
-        };
-        base.retain(|item| item.at != 0 && replaced(item) != Some(true));
-        let mut changed = self.apply(&base, first.saturating_sub(1), name)?;
-        let later = self.versions.iter().position(|found| found.head.version >= first).unwrap_or(self.versions.len());
-        for found in self.versions.drain(..later).collect::<Vec<_>>() {
-            changed.extend(self.apply(&found.items, found.head.version, name)?);
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        Ok(changed)
-    }
-
-    /// Applies items, and gives the blocks that they changed.
-    fn apply(&mut self, items: &[format::Item], version: u64, name: &str) -> Result<Vec<u64>> {
-        let size = self.head.block as usize;
-        let mut changed = Vec::new();
-        for item in items {
-            let block = self.image.get_mut(item.block as usize * size..(item.block as usize + 1) * size);
-            let good = match block {
-                Some(block) => self.pool.apply(item, block)?,
-                None => false,
-            };
-            if !good {
-                let (array, rank, place) = (name.to_owned(), self.rank, "the pool");
-                return Err(Error::Damaged { array, rank, block: item.block, version, place });
-            }
-            self.sums[item.block as usize] = item.sum;
-            changed.push(item.block);
-        }
-        Ok(changed)
-    }
 }
 
 /// Puts this rank's part of every version, and closes each.
@@ -454,7 +350,7 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
         let stored = Stored::of(head)?;
         let (mut versions, mut whole, mut kept) = (Vec::new(), 0, 0);
         for source in &sources {
-            let mut part = Part::new(source.rank, &source.pool, at, &stored, cut)?;
+            let mut part = Part::new(source.rank, &source.pool, at, &stored.head.name, cut)?;
             part.begin(0, &stored.name)?;
             for found in std::mem::take(&mut part.versions) {
                 part.apply(&found.items, found.head.version, &stored.name)?;

@@ -7,7 +7,8 @@ use nearpm::Ptr;
 
 use super::flight::Flight;
 use super::format::Head;
-use super::pool::{Form, Kept, NewVersion, RankPool};
+use super::object::{Form, Kept};
+use super::pool::{NewVersion, RankPool};
 use super::{Inner, Member, agree, encode};
 use crate::array::{Blocks, Changed, Core, Fault, Sealer};
 use crate::error::{Error, Result};

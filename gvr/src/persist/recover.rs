@@ -13,7 +13,7 @@ use super::format::{self, Head};
 use super::part::{Known, Part, lacks};
 use super::pool::RankPool;
 use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
-use crate::array::{Change, Changed, Core, Keep, Layout, Options, RESERVE, Sealer, Shape, version_inc};
+use crate::array::{Change, Core, Keep, Layout, Options, RESERVE, Sealer, Shape, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce};
 use crate::world::World;

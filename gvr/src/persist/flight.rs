@@ -82,10 +82,9 @@ impl Flight {
             return Ok(());
         }
         while !self.is_done() {
-            match self.rma.pause() {
-                Err(stopped @ Error::Stopped { .. }) => return Err(stopped),
-                // A rank that is gone does not keep this one from sealing.
-                Ok(()) | Err(_) => {}
+            // A rank that is gone does not keep this one from sealing.
+            if let Err(stopped @ Error::Stopped { .. }) = self.rma.pause() {
+                return Err(stopped);
             }
         }
         // A panic shows in the outcome that is not there.

@@ -453,7 +453,7 @@ mod signature {
     pub fn advice(found: u64) -> &'static str {
         match known(found) {
             Some((.., true)) => {
-                "make a pool of it by nearpm pool import, if libpmemobj wrote it, or open it with PMDK's own library and tools (pmempool)"
+                "open it with PMDK's own library and tools (pmempool), or make a pool of one that libpmemobj wrote by nearpm pool import, as docs/pmdk.md says"
             }
             _ => "give the path of a pool",
         }

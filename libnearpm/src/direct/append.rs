@@ -123,7 +123,7 @@ impl DirectPool {
             let long = records.iter().filter_map(Record::long);
             // The records are durable: a recovery brings home what is not copied here.
             long.clone()
-                .try_for_each(|range| self.copy_home(range, &mut shard.piece))
+                .try_for_each(|range| self.copy_home(range, false, &mut shard.piece))
                 .map_err(|error| self.poison(error))?;
             shard.tally.fences += 1;
             shard.tally.lines_written_back +=

@@ -177,7 +177,7 @@ pub enum Error {
     },
     /// A thread number that the pool has no log for.
     #[error(
-        "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)"
+        "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (Options::lanes)"
     )]
     NoLane {
         /// The number.
@@ -554,7 +554,7 @@ mod tests {
             Error::NotAllocated { offset: 1 },
             Error::RootType { found: "\"A\" of 8 bytes".into(), wanted: "\"B\" of 8 bytes".into() },
             Error::Full { requested: 2, free: 1 },
-            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "PoolOptions::ring_bytes" },
+            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "Options::ring_bytes" },
             Error::Nested,
             Error::Poisoned,
             Error::abort("seat 4 is taken, try another seat"),

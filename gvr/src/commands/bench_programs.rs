@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use nearpm::Store;
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 
 use super::bench::{Figure, NEVER, Times};
 use crate::array::{Array, Keep, Options};
@@ -47,7 +47,7 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     let options = Options { keep: Keep::Last(2), ..Options::log(8192) };
     let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
     let name = alone.to_str().ok_or_else(|| Error::option("the folder's name is no UTF-8: choose another"))?;
-    let pool = DirectPool::create(name, 4 * CHANGED, &DirectOptions::default())?;
+    let pool = DirectPool::create(name, 4 * CHANGED, &nearpm::Options::new())?;
     let mine = array.part(world.rank());
     let never = f64::INFINITY;
     let mut times = Durable { waiting: never, blocked: never, flushed: never, alone: never };

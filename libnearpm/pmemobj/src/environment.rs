@@ -2,13 +2,13 @@
 
 use std::env::var;
 
-use nearpm::direct::{DirectOptions, Mode};
-use nearpm::{Engine, Lint, Survives};
+use nearpm::direct::Mode;
+use nearpm::{Engine, Lint, Options, Survives};
 
 use crate::error::{Errno, fail};
 
 /// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`, `NEARPM_LINT`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
-pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
+pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
         Ok("in-place") => Mode::InPlace,
@@ -42,16 +42,14 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
         Err(_) | Ok("") => None,
         Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
     };
-    Ok(DirectOptions {
-        mode,
-        mechanism,
-        engine,
-        survives,
-        prefault,
-        power_cut,
-        lint: lint(),
-        ..DirectOptions::default()
-    })
+    Ok(Options::new()
+        .mode(mode)
+        .mechanism(mechanism)
+        .engine(engine)
+        .survives(survives)
+        .prefault(prefault)
+        .power_cut(power_cut)
+        .lint(lint()))
 }
 
 /// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.

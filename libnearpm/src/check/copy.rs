@@ -15,7 +15,7 @@ use super::{Image, Object, Tables};
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::{Backing, Medium, PrivateMemory, private_view};
-use crate::options::PoolOptions;
+use crate::options::Options;
 use crate::pool::{Location, Put, file, format};
 
 /// A copy that was made.
@@ -57,7 +57,7 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
         Location::File(path) => to_file(&image, &tables, &head, &path, &objects)?,
         Location::Card { card, pool } => {
             let fill = |put: &mut Put<'_>| contents(&image, &tables, &head, put);
-            let made = PoolOptions::new().create_filled(&card, &pool, head, to, fill)?;
+            let made = Options::new().create_filled((&card, &pool), head, to, fill)?;
             let same = |object: &Object| -> Result<bool, Error> {
                 let there = made.tx(|tx| tx.read_vec(object.offset, object.bytes as usize))?;
                 Ok(there == bytes_of(&image, &tables, object))

@@ -90,7 +90,7 @@ impl DirectPool {
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
         self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, bytes);
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl DirectPool {
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
         match &self.by_mechanism {
@@ -189,7 +189,7 @@ impl DirectPool {
 
     fn persist_unlogged(&self, ranges: &[Range<u64>], all_new: bool) -> Result<(), Error> {
         self.admit(ranges)?;
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
         if let Some(by) = &self.by_mechanism {

@@ -13,11 +13,12 @@ use super::log::{Lane, Writer};
 use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
-use super::{DirectOptions, Mode, Reservation, Transaction};
+use super::{Reservation, Transaction};
 use crate::error::Error;
 #[cfg(doc)]
 use crate::error::Problem;
 use crate::memory::{Backing, Medium, Memory, View};
+use crate::options::{Durability, Mode, Options};
 use crate::pool::set::Members;
 use crate::process::Process;
 use crate::recovery::Recovery;
@@ -36,7 +37,8 @@ pub struct DirectPool {
     pub(super) medium: Arc<Medium>,
     pub(super) head: PoolHead,
     pub(super) heap: Heap,
-    pub(super) options: DirectOptions,
+    pub(super) options: Options,
+    pub(super) mode: Mode,
     pub(super) recovery: Recovery,
     pub(super) shards: Box<[Shard]>,
     /// Number of the next record.
@@ -85,9 +87,15 @@ impl DirectPool {
         self.head.pool
     }
 
-    /// How it was opened.
-    pub fn options(&self) -> &DirectOptions {
-        &self.options
+    /// What the program's stores go to.
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What its commits wait for.
+    pub fn durability(&self) -> Durability {
+        self.options.durability
     }
 
     /// What the recovery at open found and did.
@@ -132,10 +140,6 @@ impl DirectPool {
     /// The state of the allocator, reservations included.
     pub fn heap_state(&self) -> HeapState {
         self.heap.state()
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        self.options.mode
     }
 
     pub(crate) fn view(&self) -> &View {
@@ -276,7 +280,7 @@ impl DirectPool {
     /// Gives pages their memory up to somewhat behind `end`.
     pub(super) fn populate(&self, end: u64) {
         let start = self.populated.load(Ordering::Relaxed);
-        if end > start && self.options.mode == Mode::WorkingCopy {
+        if end > start && self.mode == Mode::WorkingCopy {
             let start = start.max(self.heap.range().start / PAGE_BYTES * PAGE_BYTES);
             let to = (end + POPULATE_BYTES).min(self.bytes());
             self.populated.store(to, Ordering::Relaxed);
@@ -304,17 +308,16 @@ impl DirectPool {
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();
-        let lane = match self.options.mode {
-            Mode::WorkingCopy => COMMIT_LANE,
-            Mode::InPlace => {
-                let free = shard.lanes.iter().position(|lane| !lane.busy);
-                let lane = free.unwrap_or_else(|| {
-                    shard.lanes.push(Lane::default());
-                    shard.lanes.len() - 1
-                });
-                shard.lanes[lane].busy = true;
-                lane
-            }
+        let lane = if self.mode == Mode::InPlace {
+            let free = shard.lanes.iter().position(|lane| !lane.busy);
+            let lane = free.unwrap_or_else(|| {
+                shard.lanes.push(Lane::default());
+                shard.lanes.len() - 1
+            });
+            shard.lanes[lane].busy = true;
+            lane
+        } else {
+            COMMIT_LANE
         };
         drop(shard);
         transaction.start(self, slot, lane);
@@ -336,7 +339,7 @@ impl DirectPool {
         if promised {
             shard.lanes[lane].promises -= 1;
         }
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             let lane = &mut shard.lanes[lane];
             (lane.busy, lane.open) = (false, 0);
         }

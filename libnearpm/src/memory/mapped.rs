@@ -490,6 +490,28 @@ mod tests {
         assert_eq!(&read, b"over a page");
     }
 
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn pages_that_are_let_go_are_fetched_again() {
+        const PAGES: u64 = 4096;
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        let path = folder.path().join("m");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        allocate(&file, PAGES * 4096).unwrap();
+        let memory = MappedMemory::map(file, &path, Survives::AsPersistentMemory).unwrap();
+        let faults_of_loads = || {
+            let (before, mut byte) = (faults(), [0]);
+            (0..PAGES).for_each(|page| memory.load(page * 4096, &mut byte));
+            faults() - before
+        };
+        memory.populate();
+        let kept = faults_of_loads();
+        memory.let_pages_go();
+        let let_go = faults_of_loads();
+        // A system may map several pages at a fault.
+        assert!(let_go >= 8 && kept < let_go / 4, "{let_go} page faults behind letting go, {kept} before");
+    }
+
     /// Page faults of this thread that needed no medium.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn faults() -> libc::c_long {

@@ -12,7 +12,7 @@ use nearpm_newfile::{Durability, NewFile};
 
 use super::backup;
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives, is_full};
+use crate::memory::{MappedMemory, PrivateMemory, Survives, is_full};
 
 /// The file of a pool that is being made. Dropping it leaves nothing behind.
 pub(crate) struct Unnamed {
@@ -133,13 +133,6 @@ fn ordinary(path: &Path, metadata: &Metadata) -> Result<(), Error> {
 pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
     let (file, _) = open_filled(path, Access::Exclusive)?;
     MappedMemory::map(file, path, survives)
-}
-
-/// The same, and all of its bytes get room on the medium, where it has holes.
-pub(crate) fn open_complete(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let memory = open(path, survives)?;
-    memory.secure(&(0..memory.bytes()))?;
-    Ok(memory)
 }
 
 /// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.

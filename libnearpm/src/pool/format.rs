@@ -12,7 +12,7 @@ use crate::damage::Class;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
-use crate::options::{Mechanism, PoolOptions};
+use crate::options::Options;
 use crate::random::random_id;
 
 /// Fewest pages of a heap: its tables and four chunks.
@@ -30,15 +30,15 @@ pub(crate) fn describe(head: &PoolHead) -> String {
 }
 
 /// The head of a new pool of `bytes` bytes.
-pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
+pub(crate) fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
     layout_pages(options, bytes, 1)
 }
 
 /// The head of the first member of a new striped pool, each member of which has `bytes` bytes.
-pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
+pub(crate) fn layout_striped(options: &Options, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
     let stripe = options.stripe_bytes.unwrap_or(MIN_STRIPE_BYTES);
     if stripe < MIN_STRIPE_BYTES || !stripe.is_power_of_two() {
-        let what = "a stripe has 2 MiB or a larger power of two (PoolOptions::stripe_bytes)";
+        let what = "a stripe has 2 MiB or a larger power of two (Options::stripe_bytes)";
         return Err(Problem::BadOption { what });
     }
     let head = layout_pages(options, bytes, u64::from(stripe) / PAGE_BYTES)?;
@@ -46,26 +46,26 @@ pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) 
 }
 
 /// The head of a new pool, whose heap has whole `unit`s of pages.
-fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead, Problem> {
+fn layout_pages(options: &Options, bytes: u64, unit: u64) -> Result<PoolHead, Problem> {
     let lanes = options.lanes.unwrap_or(match bytes {
         0..0x40_0000 => 2,
         0x40_0000..0x100_0000 => 4,
         _ => 8,
     });
     if lanes == 0 || lanes > MAX_LANES {
-        return Err(Problem::BadOption { what: "a pool has 1 to 64 lanes (PoolOptions::lanes)" });
+        return Err(Problem::BadOption { what: "a pool has 1 to 64 lanes (Options::lanes)" });
     }
     // A quarter of the pool for logs, unless that is more than they need.
     let ring_default = (bytes / 4 / u64::from(lanes)).clamp(MIN_RING_BYTES.into(), 1 << 20) as u32;
     let ring_bytes = options.ring_bytes.unwrap_or(ring_default / PAGE_BYTES as u32 * PAGE_BYTES as u32);
     if u64::from(ring_bytes) % PAGE_BYTES != 0 || !(MIN_RING_BYTES..=MAX_RING_BYTES).contains(&ring_bytes) {
         return Err(Problem::BadOption {
-            what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (PoolOptions::ring_bytes)",
+            what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (Options::ring_bytes)",
         });
     }
     check_bytes(bytes)?;
     if options.spare_pages.is_some_and(|pages| pages > MAX_BYTES / PAGE_BYTES) {
-        return Err(Problem::BadOption { what: "no medium has so many spare pages (PoolOptions::spare_pages)" });
+        return Err(Problem::BadOption { what: "no medium has so many spare pages (Options::spare_pages)" });
     }
     let mut head =
         PoolHead { magic: POOL_MAGIC, version: POOL_VERSION, bytes, ring_bytes, lanes, ..PoolHead::default() };
@@ -91,7 +91,7 @@ fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead
     set_units(&mut head, fits);
     head.pool = options.id.unwrap_or_else(random_id);
     if head.pool == 0 {
-        return Err(Problem::BadOption { what: "0 is not an identifier of a pool (PoolOptions::id)" });
+        return Err(Problem::BadOption { what: "0 is not an identifier of a pool (Options::id)" });
     }
     Ok(head)
 }
@@ -213,15 +213,4 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         && head.spare < 1 << 40
         && head.end() <= head.bytes;
     if sound { Ok(head) } else { Err(corrupt(Class::HeadShape.what(), 0)) }
-}
-
-/// Refuses options that a pool cannot satisfy.
-pub(crate) fn check_options(options: &PoolOptions, head: &PoolHead) -> Result<(), Problem> {
-    if options.mechanism == Mechanism::Shadow && head.spare == 0 {
-        return Err(Problem::BadOption {
-            what: "it was created without spare pages, which shadow paging needs; use another mechanism, or create it anew \
-                   with PoolOptions::spare_pages",
-        });
-    }
-    Ok(())
 }

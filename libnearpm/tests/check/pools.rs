@@ -1,14 +1,14 @@
 //! Pools to damage, and where their parts are.
 
 use nearpm::check::{Class, Image, Report};
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::{TestMemory, VolatileMemory};
-use nearpm::{PoolOptions, Survives};
+use nearpm::{Options, Survives};
 
 pub const BYTES: usize = 1 << 20;
 
-pub fn direct_options() -> DirectOptions {
-    DirectOptions { survives: Survives::ProcessCrash, id: Some(3), ..DirectOptions::default() }
+pub fn direct_options() -> Options {
+    Options::new().survives(Survives::ProcessCrash).id(3)
 }
 
 /// Objects of several sizes, three commits; gives their offsets.
@@ -48,7 +48,7 @@ pub fn closed() -> Vec<u8> {
 /// A pool of the mechanisms with a ring that was used and spare pages.
 pub fn undo() -> Vec<u8> {
     let memory = TestMemory::new(BYTES);
-    let options = PoolOptions::new().lanes(1).ring_bytes(16384).id(3);
+    let options = Options::new().lanes(1).ring_bytes(16384).id(3);
     let pool = options.create_in(Box::new(memory.clone())).unwrap();
     for bytes in [100, 700, 40_000] {
         pool.tx(|tx| tx.alloc_zeroed(bytes).and_then(|object| tx.set_root(object))).unwrap();

@@ -30,7 +30,7 @@ fn has_long_records(pool: Kind) -> bool {
 
 /// Whether it copies within the card what an epoch changes first, so that little is ever on the way.
 fn is_checkpointed_by_a_card(pool: Kind) -> bool {
-    matches!(pool, Kind::CardCheckpoint | Kind::CardCheckpointUnordered)
+    matches!(pool, Kind::CardCheckpoint | Kind::CardCheckpointUnordered | Kind::CardWorkingCopyByCheckpoint)
 }
 
 /// The smallest transactions: one that changes a word, and one that gives an object's place away. On a card, whose logs are no stores, also one
@@ -120,6 +120,9 @@ each! {
     shadow: Shadow,
     working_copy: WorkingCopy,
     working_copy_asynchronous: WorkingCopyAsynchronous,
+    working_copy_by_undo: WorkingCopyByUndo,
+    working_copy_by_redo: WorkingCopyByRedo,
+    working_copy_by_checkpoint: WorkingCopyByCheckpoint,
     in_place: InPlace,
     c_working_copy: CWorkingCopy,
     c_in_place: CInPlace,
@@ -129,6 +132,9 @@ each! {
     card_redo_asynchronous: CardRedoAsynchronous,
     card_checkpoint: CardCheckpoint,
     card_shadow: CardShadow,
+    card_working_copy_by_undo: CardWorkingCopyByUndo,
+    card_working_copy_by_redo: CardWorkingCopyByRedo,
+    card_working_copy_by_checkpoint: CardWorkingCopyByCheckpoint,
     card_undo_unordered: CardUndoUnordered,
     card_redo_unordered: CardRedoUnordered,
     card_checkpoint_unordered: CardCheckpointUnordered,

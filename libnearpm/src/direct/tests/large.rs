@@ -3,8 +3,9 @@
 use std::fs::File;
 
 use super::super::heap::Heap;
-use crate::direct::{DirectOptions, DirectPool};
+use crate::direct::DirectPool;
 use crate::memory::Survives;
+use crate::options::Options;
 use crate::prelude::Store;
 
 const BYTES: u64 = 64 << 30;
@@ -22,7 +23,7 @@ fn a_large_pool_costs_what_is_stored_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     File::create(&path).unwrap().set_len(BYTES).unwrap();
-    let options = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    let options = Options::new().survives(Survives::ProcessCrash);
     let pool = DirectPool::create(path.to_str().unwrap(), 0, &options).unwrap();
     assert_eq!(pool.heap.blocks_in_use(), 0);
     for bytes in [100, 5000, 1 << 20] {

@@ -4,6 +4,8 @@ use super::{library, unit};
 use crate::Mutant;
 
 const MAPPED: &str = "libnearpm/src/memory/mapped.rs";
+const OPEN: &str = "libnearpm/src/pool/open.rs";
+const REFUSALS: &str = "libnearpm/src/options/refusals.rs";
 const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
@@ -11,6 +13,27 @@ const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
 const TABLES: &str = "libnearpm/src/heap.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "what cannot be had together is had",
+        file: REFUSALS,
+        find: "refused.map_or(Ok(()), |&(_, what)|",
+        with: "refused.filter(|_| !FAULT).map_or(Ok(()), |&(_, what)|",
+        tests: library("refusals", "what_cannot_be_had_together"),
+    },
+    Mutant {
+        breaks: "a file is a pool before it is filled",
+        file: OPEN,
+        find: "format::prepare(&medium, &head)?;",
+        with: "format::prepare(&medium, &head)?;\n    if FAULT { format::put_head(&medium, head)?; }",
+        tests: library("creation", "a_file_that_was_to_be_filled"),
+    },
+    Mutant {
+        breaks: "pages stay in a process that lets them go",
+        file: MAPPED,
+        find: "pub fn let_pages_go(&self) {",
+        with: "pub fn let_pages_go(&self) {\n        if FAULT { return; }",
+        tests: unit("pages_that_are_let_go_are_fetched_again"),
+    },
     Mutant {
         breaks: "a synchronisation succeeds after one that failed",
         file: SYNCHRONISING,

@@ -217,13 +217,15 @@ fn impossible_options_are_refused() {
         assert!(!path.exists());
     }
     for (options, bytes) in
-        [(options(), 0), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
+        [(options(), 1), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
     {
         let found = problem(options.create(text, bytes), &path);
         let Problem::TooSmall { minimum, .. } = found else { panic!("{found}") };
         assert!(minimum > bytes, "{minimum}");
         assert!(!path.exists());
     }
+    // 0 bytes are all of a file that exists.
+    assert_eq!(problem(options().create(text, 0), &path), Problem::NotFound);
     // The stated minimum is one.
     let Problem::TooSmall { minimum, .. } = problem(options().create(text, 1), &path) else { panic!() };
     drop(options().create(text, minimum).unwrap());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Engine, Mechanism, Pool, Options};
+use nearpm::{Engine, Mechanism, Options, Pool};
 use nearpm_interface::registers as reg;
 
 use super::transport::Opened;

@@ -117,8 +117,8 @@ pub enum Synchronisation {
 /// How a pool is created and opened: a [`crate::direct::DirectPool`], whose objects the program reaches by pointer, or a [`crate::Pool`], which
 /// it reads and writes by offsets. What cannot be had together is refused, with what to change.
 ///
-/// Options that shape the medium (`lanes`, `ring_bytes`, `spare_pages`, `stripe_bytes`) matter at creation and are ignored when opening. A pool may be
-/// opened with another mechanism, and in another mode, each time.
+/// Options that shape the medium (`lanes`, `ring_bytes`, `spare_pages`, `stripe_bytes`) matter at creation and are ignored when opening. A pool may
+/// be opened with another mechanism, and in another mode, each time.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) mode: Option<Mode>,

@@ -195,8 +195,9 @@ const OPTIONS: [&str; 5] = ["working-copy", "in-place", "undo", "redo", "checkpo
 fn misuse_is_refused() {
     let source = library().join("tests/c/misuse.c");
     for language in LANGUAGES {
-        let program = installed::get().compile(&source, language);
-        OPTIONS.iter().for_each(|options| drop(program.run(&[options])));
+        for options in OPTIONS {
+            installed::get().compile(&source, language).run(&[options]);
+        }
     }
 }
 
@@ -215,7 +216,8 @@ fn a_faulty_program_is_told() {
 fn everything_works_as_documented() {
     let source = library().join("tests/c/direct.c");
     for language in LANGUAGES {
-        let program = installed::get().compile(&source, language);
-        OPTIONS.iter().for_each(|options| drop(program.run(&[options])));
+        for options in OPTIONS {
+            installed::get().compile(&source, language).run(&[options]);
+        }
     }
 }

@@ -50,7 +50,10 @@ fn smallest(pool: Kind) -> Vec<Program> {
     if thorough() && !has_long_records(pool) && !matches!(pool, Kind::Redo | Kind::RedoAsynchronous) {
         programs.push(program(single(2, 0)));
     }
-    let has_few_states = matches!(pool, Kind::CardUndo | Kind::CardUndoAsynchronous | Kind::CardUndoUnordered);
+    let has_few_states = matches!(
+        pool,
+        Kind::CardUndo | Kind::CardUndoAsynchronous | Kind::CardUndoUnordered | Kind::CardWorkingCopyByUndo
+    );
     if has_few_states || thorough() && is_checkpointed_by_a_card(pool) {
         let made = program(single(0, 2));
         programs.push(Program { transactions: vec![single(5, 78), single(0, 2)], ..made });
@@ -84,8 +87,10 @@ fn lazily(pool: Kind) {
     for structure in Structure::LIBRARY {
         for seed in 0..if thorough() { 5 } else { 1 } {
             let transactions = if thorough() { 3 } else { 2 };
+            // Of logs that commands apply many lines are on the way at each cut.
+            let runs_per_cut = if pool == Kind::CardWorkingCopyByRedo { 16 } else { 64 };
             let limits =
-                if thorough() { Limits::LAZY } else { Limits { runs_per_cut: 64, again_one_in: 512, ..Limits::LAZY } };
+                if thorough() { Limits::LAZY } else { Limits { runs_per_cut, again_one_in: 512, ..Limits::LAZY } };
             total += survives(Program::random(pool, structure, seed, transactions, 3), limits);
         }
     }

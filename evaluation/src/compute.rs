@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nearpm::memory::{MappedMemory, Memory, Survives};
-use nearpm::{Engine, Error, Mechanism, Pool, Options};
+use nearpm::{Engine, Error, Mechanism, Options, Pool};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 use nearpm_workloads::store::{Bare, Store};

@@ -6,7 +6,7 @@
 //! is an error.
 
 use anyhow::{Context, Result, bail, ensure};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, Options};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 use nearpm_sim::host::{Cut, Event};
 use nearpm_sim::machine::{Machine, until_power_cut};
 use nearpm_sim::profile::Profile;

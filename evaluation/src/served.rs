@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Durability, Engine, Error, Location, Mechanism, Pool, Options, Statistics, Survives};
+use nearpm::{Durability, Engine, Error, Location, Mechanism, Options, Pool, Statistics, Survives};
 use nearpm_workloads::check;
 use nearpm_workloads::programs::{Inputs, Workload};
 use nearpm_workloads::store::Store;

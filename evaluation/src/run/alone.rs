@@ -1,9 +1,9 @@
 //! Programs on what is no pool with a mechanism: bare memory, lean undo logging in place, a working copy. One thread, no card's commands.
 
 use anyhow::{Result, ensure};
-use nearpm::{Caching, Options};
 use nearpm::direct::DirectPool;
 use nearpm::memory::{CardMemory, Memory};
+use nearpm::{Caching, Options};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Workload;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nearpm::{Pool, Options, cards};
+use nearpm::{Options, Pool, cards};
 use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;

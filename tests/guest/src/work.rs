@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use nearpm::cards::Registered;
 use nearpm::memory::{MappedMemory, Survives};
-use nearpm::{Durability, Engine, Mechanism, Pool, Options};
+use nearpm::{Durability, Engine, Mechanism, Options, Pool};
 use nearpm_driver::{Card, CardOptions, vfio};
 use nearpm_workloads::ops::{self, Mix, Op};
 use nearpm_workloads::run::{self, Progress};

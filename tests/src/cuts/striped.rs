@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use nearpm::cards::Registered;
-use nearpm::{Engine, Error, Mechanism, Pool, Options, Synchronisation, OffsetTx};
+use nearpm::{Engine, Error, Mechanism, OffsetTx, Options, Pool, Synchronisation};
 use nearpm_driver::{Card, CardError, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers::COMMANDS_ACCEPTED;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use arbitrary::{Result, Unstructured};
 use nearpm::memory::{Memory, TestMemory, VolatileMemory};
-use nearpm::{Error, Mechanism, Pool, Options, Problem};
+use nearpm::{Error, Mechanism, Options, Pool, Problem};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
 use nearpm_interface::seal;

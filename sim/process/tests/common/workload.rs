@@ -1,6 +1,6 @@
 //! Transactions whose loss or tearing shows: each writes one number to two places that are far apart, and fills a block with it.
 
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, Options};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 
 use super::Registered;
 

@@ -12,8 +12,8 @@
 //! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
 //!
-//! A working copy's commits go home by records, or by a mechanism that the options choose ([`Options::mechanism`]), whose copies are commands where
-//! the pool is on a card.
+//! A working copy's commits go home by records, or by a mechanism that the options choose ([`crate::Options::mechanism`]), whose copies are
+//! commands where the pool is on a card.
 //!
 //! | file | holds |
 //! |---|---|

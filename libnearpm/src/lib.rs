@@ -55,6 +55,7 @@ mod alloc;
 mod blocks;
 pub mod cards;
 pub mod check;
+mod classes;
 pub mod collections;
 mod damage;
 pub mod direct;

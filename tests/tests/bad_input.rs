@@ -358,8 +358,8 @@ fn a_damaged_pool_on_a_card_is_refused_and_the_next_one_opens() {
         ),
         ([0; LINE], Problem::Unfinished, "remove it and create it again"),
         (
-            changed(&|h| h.version = 4, false),
-            Problem::Newer { found: 4, supported: 3 },
+            changed(&|h| h.version = 5, false),
+            Problem::Newer { found: 5, supported: 4 },
             "use the library that created it",
         ),
         (changed(&|h| h.bytes ^= 1 << 40, false), corrupt("the checksum of the head does not hold"), "restore it"),

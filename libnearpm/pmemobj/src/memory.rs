@@ -22,8 +22,8 @@ fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Optio
     if bytes == 0 || thread.constructs(address, bytes) {
         return None;
     }
-    let start = pool.offset_of(address)?;
-    let range = start.max(pool.heap.start)..start.saturating_add(bytes as u64).min(pool.heap.end);
+    let (start, heap) = (pool.offset_of(address)?, pool.heap());
+    let range = start.max(heap.start)..start.saturating_add(bytes as u64).min(heap.end);
     (range.start < range.end).then_some(range)
 }
 

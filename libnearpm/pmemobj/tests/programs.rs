@@ -246,6 +246,15 @@ fn statistics_are_printed() {
     assert!(output.status.success() && text.contains("transactions: ") && text.contains("fences: "), "{text}");
 }
 
+/// A pool that grows, by itself and when it is asked to; PMDK's grow only as directories.
+#[test]
+fn growth() {
+    let Some(program) = Program::compile("growth") else { return };
+    for library in [Library::WorkingCopy, Library::InPlace] {
+        program.run(library, &[("NEARPM_GROWTH", "1M:96M")]);
+    }
+}
+
 /// With `NEARPM_LINT=1` each fault of a program is told of, and nothing else.
 #[test]
 fn the_lint_tells_of_faults() {

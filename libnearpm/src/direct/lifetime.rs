@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SEALED_VERSION};
+use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SPAN_VERSION};
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
 
@@ -71,7 +71,7 @@ impl PoolType for DirectPool {
             spare_pages: options.spare_pages.or(Some(0)),
             ..options.clone()
         };
-        format::layout(&shape, bytes).map(|head| PoolHead { version: SEALED_VERSION, ..head })
+        format::layout(&shape, bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
     }
 
     fn start(Opening { request, medium, members, location }: Opening<'_>) -> Result<DirectPool, Error> {
@@ -88,7 +88,7 @@ impl PoolType for DirectPool {
         if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
             request.with_moved_pages().check(location)?;
         }
-        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head)).map_err(named)?;
+        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head), options.most_bytes()).map_err(named)?;
         if !options.read_only {
             secure(&medium, &head, &heap, mode)?;
         }
@@ -142,6 +142,8 @@ impl PoolType for DirectPool {
             process: Process::current(),
             linter,
             by_mechanism,
+            grown: Mutex::new(head),
+            location: location.to_owned(),
             members,
         })
     }

@@ -35,6 +35,7 @@
 
 mod append;
 mod by_mechanism;
+mod grow;
 mod heap;
 mod lifetime;
 mod lint;
@@ -59,7 +60,7 @@ mod truncate;
 mod tx;
 mod unacknowledged;
 
-pub use crate::options::Mode;
+pub use crate::options::{Growth, Mode};
 pub use pool::DirectPool;
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};

@@ -101,7 +101,7 @@ fn ground() -> (PoolHead, Medium) {
 fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
     let (head, medium) = ground();
     explore_any(preemptions, move || {
-        body(Arc::new(Heap::load(medium.backing(), &head, 0).expect("the heap is sound")));
+        body(Arc::new(Heap::load(medium.backing(), &head, 0, 0).expect("the heap is sound")));
     });
 }
 

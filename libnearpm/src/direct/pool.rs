@@ -61,6 +61,10 @@ pub struct DirectPool {
     pub(super) linter: Option<Box<Linter>>,
     /// What brings commits home, unless records do.
     pub(super) by_mechanism: Option<ByMechanism>,
+    /// The head as it is now: the pool may have grown. Locked while it grows.
+    pub(super) grown: Mutex<PoolHead>,
+    /// Where it is, for messages.
+    pub(super) location: String,
     /// Dropped last: the pool must not be opened again before it is closed.
     pub(super) members: Members,
 }
@@ -104,6 +108,7 @@ impl DirectPool {
     }
 
     /// Offsets that objects may have.
+    #[inline]
     pub fn heap(&self) -> Range<u64> {
         self.heap.range()
     }
@@ -230,7 +235,7 @@ impl DirectPool {
             self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
         };
         let reserved = match here {
-            Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes)?,
+            Err(Error::Full { .. }) => self.reserve_elsewhere(slot, bytes)?,
             done => done?,
         };
         self.secure(reserved.offset..reserved.offset + reserved.bytes).inspect_err(|_| self.cancel(reserved))?;
@@ -238,6 +243,16 @@ impl DirectPool {
             linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
         }
         Ok(reserved)
+    }
+
+    /// Takes space where the thread and the lists have none: from other threads, from the log, and by growth.
+    fn reserve_elsewhere(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
+        loop {
+            match self.reserve_from_others(slot, bytes) {
+                Err(Error::Full { .. }) if self.grow_for(bytes)? => {}
+                done => return done,
+            }
+        }
     }
 
     /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.

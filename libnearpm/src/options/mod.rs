@@ -79,6 +79,17 @@ impl Mode {
     }
 }
 
+/// How a pool in a file grows while it is open: by itself when it is full, or by [`crate::direct::DirectPool::grow`].
+///
+/// Addresses stay as they are: the process keeps room for `most` bytes behind them, which takes no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Growth {
+    /// Bytes by which the pool grows at least when an object finds no room; 0: by [`crate::direct::DirectPool::grow`] alone.
+    pub by: u64,
+    /// Bytes that the pool has at most.
+    pub most: u64,
+}
+
 /// Who makes the copies that the mechanism needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Engine {
@@ -140,6 +151,7 @@ pub struct Options {
     pub(crate) prefault: bool,
     pub(crate) lint: Lint,
     pub(crate) power_cut: Option<PowerCut>,
+    pub(crate) growth: Option<Growth>,
 }
 
 impl Default for Options {
@@ -172,6 +184,7 @@ impl Options {
             prefault: false,
             lint: Lint::Off,
             power_cut: None,
+            growth: None,
         }
     }
     /// What the program's loads and stores go to. Default: [`Mode::WorkingCopy`] for a [`crate::direct::DirectPool`], [`Mode::Offsets`] for a
@@ -275,6 +288,15 @@ impl Options {
     pub fn power_cut(mut self, power_cut: impl Into<Option<PowerCut>>) -> Self {
         self.power_cut = power_cut.into();
         self
+    }
+    /// How far a [`crate::direct::DirectPool`] in a file may grow while it is open; not at all by default.
+    pub fn growth(mut self, growth: impl Into<Option<Growth>>) -> Self {
+        self.growth = growth.into();
+        self
+    }
+    /// Bytes that a pool may have while it is open, 0 for those that it has.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.growth.map_or(0, |growth| growth.most)
     }
     /// Permission bits of the pool's file at creation; by default 0666 less those of the umask.
     pub fn permissions(mut self, bits: impl Into<Option<u32>>) -> Self {

@@ -185,6 +185,10 @@ const REFUSALS: &[Refusal] = &[
         "the lint looks at stores by pointer, and Mode::Offsets has none; use DirectPool",
     ),
     (
+        |request| request.by_offsets && request.options.growth.is_some(),
+        "a pool that is reached by offsets keeps its size while it is open; use DirectPool, or nearpm pool resize",
+    ),
+    (
         |request| request.mode() == Mode::InPlace && request.medium_has(|medium| !medium.keeps_order),
         "on an ordinary file the system writes pages when it likes, so that Mode::InPlace cannot survive a power cut; \
                use Mode::WorkingCopy, or Survives::ProcessCrash",
@@ -206,6 +210,7 @@ mod tests {
 
     use super::*;
     use crate::memory::PowerCut;
+    use crate::options::Growth;
 
     const POINTERS: [Option<Mode>; 3] = [None, Some(Mode::WorkingCopy), Some(Mode::InPlace)];
     const ENGINES: [Engine; 3] = [Engine::Auto, Engine::Cpu, Engine::Card];
@@ -226,13 +231,14 @@ mod tests {
 
     /// Options that differ from the defaults in what the table looks at, one by one and in pairs.
     fn varied() -> Vec<Options> {
-        let changes: [fn(Options) -> Options; 6] = [
+        let changes: [fn(Options) -> Options; 7] = [
             |options| options,
             |options| options.read_only(true),
             |options| options.copy_on_write(true),
             |options| options.power_cut(PowerCut::default()),
             |options| options.lint(Lint::Print),
             |options| options.caching(Caching::Uncached),
+            |options| options.growth(Growth { by: 0, most: 1 << 30 }),
         ];
         let pairs = changes.into_iter().flat_map(|one| changes.map(|other| other(one(Options::new()))));
         pairs.collect()

@@ -3,7 +3,8 @@
 use nearpm_interface::geometry::{LINE, MAX_DEVICES};
 use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
-    POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
+    POOL_GROWN, POOL_MAGIC, POOL_NEXT_HEAD, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
+    SPAN_VERSION,
 };
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_interface::seal;
@@ -134,16 +135,29 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
     medium.put_word(POOL_APPLIED, 0);
+    medium.put_word(POOL_GROWN, 0);
+    medium.put_zeros(POOL_NEXT_HEAD, LINE as u64);
     medium.put_zeros(head.table(), head.pages * 8);
 }
 
 /// Writes the head, sealed, which makes it a pool.
 pub(crate) fn put_head(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
-    let mut line = head.to_bytes();
-    seal::seal(&[], &mut line);
+    let line = line_of(&head);
     medium.put(0, &line);
     medium.drain()?;
     Ok(PoolHead::from_bytes(&line))
+}
+
+/// The first line of a pool.
+pub(crate) fn line_of(head: &PoolHead) -> [u8; LINE] {
+    let mut line = PoolHead { crc: 0, ..head.with_grown(0) }.to_bytes();
+    seal::seal(&[], &mut line);
+    line
+}
+
+/// The word that says how far a pool has grown.
+pub(crate) fn grown_word(head: &PoolHead) -> u64 {
+    if head.grown() == 0 { 0 } else { seal::seal_word(head.grown() / PAGE_BYTES) }
 }
 
 /// Reads and checks the head of a pool that is not striped.
@@ -169,7 +183,38 @@ pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     }
     let mut line = [0; LINE];
     medium.load(0, &mut line);
-    parse(&line, found)
+    let head = match parse(&line, found) {
+        // A new version of the head was about to be written over it.
+        Err(problem @ Problem::Corrupt { .. }) => {
+            medium.load(POOL_NEXT_HEAD.min(found - LINE as u64), &mut line);
+            parse(&line, found).map_err(|_| problem)?
+        }
+        done => done?,
+    };
+    with_growth(medium, head)
+}
+
+/// The head, with how far the pool has grown since.
+fn with_growth(medium: &Medium, head: PoolHead) -> Result<PoolHead, Problem> {
+    if head.version != SPAN_VERSION {
+        return Ok(head);
+    }
+    let (word, found) = (medium.load_word(POOL_GROWN), medium.bytes());
+    if word == 0 {
+        return Ok(head);
+    }
+    let end = seal::open_word(word).and_then(|pages| pages.checked_mul(PAGE_BYTES));
+    // What its last chunk leaves over is no part of it.
+    let sound = |&end: &u64| {
+        end <= MAX_BYTES && HeapLayout::of(&head).grown_to(end).is_some_and(|layout| layout.range().end == end)
+    };
+    let Some(end) = end.filter(sound) else {
+        return Err(Problem::Corrupt { what: Class::GrownWord.what(), offset: POOL_GROWN });
+    };
+    if found < end {
+        return Err(Problem::Truncated { header: end, found });
+    }
+    Ok(head.with_grown(end))
 }
 
 /// Checks the head of a pool that has `found` bytes.
@@ -182,8 +227,8 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Foreign { found: head.magic });
     }
     // The version first: a newer one may be sealed in another way.
-    if head.version > SEALED_VERSION {
-        return Err(Problem::Newer { found: head.version, supported: SEALED_VERSION });
+    if head.version > SPAN_VERSION {
+        return Err(Problem::Newer { found: head.version, supported: SPAN_VERSION });
     }
     let corrupt = |what, offset| Problem::Corrupt { what, offset };
     if !seal::is_sealed(&[], line) {
@@ -193,7 +238,7 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Truncated { header: head.bytes, found });
     }
     let of_set = match head.version {
-        POOL_VERSION | SEALED_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
+        POOL_VERSION | SEALED_VERSION | SPAN_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
         MEMBER_VERSION => {
             (2..=MAX_DEVICES).contains(&head.members.into())
                 && head.member < head.members

@@ -21,6 +21,7 @@ pub(crate) mod backup;
 mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
+pub(crate) mod grow;
 pub(crate) mod on_card;
 mod open;
 pub(crate) mod set;

@@ -7,7 +7,7 @@ use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 use super::on_card::{CARDS_JOINED_BY, Claimed, Name, OnCard, Reach};
 use super::set::{self, Members, Memories, check_count};
 use super::set_on_cards::Names;
-use super::{Location, Pool, file, format, on_card};
+use super::{Location, Pool, file, format, grow, on_card};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFile};
 use crate::options::{MediumKind, Options, Request};
@@ -115,12 +115,12 @@ fn create_in_file<P: PoolType, E: From<Error>>(
     let options = request.options;
     let shape = |bytes| P::layout(options, bytes).map_err(|p| p.at(location));
     let (memory, unnamed, head) = if bytes == 0 {
-        let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions)?;
+        let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions, options.most_bytes())?;
         let head = shape(memory.bytes())?;
         (memory, None, head)
     } else {
         let head = shape(bytes)?;
-        let (memory, unnamed) = file::create(path, bytes, options.survives)?;
+        let (memory, unnamed) = file::create(path, bytes, options.survives, options.most_bytes())?;
         if let Some(bits) = options.permissions {
             unnamed.permit(bits)?;
         }
@@ -172,7 +172,7 @@ pub(crate) fn open<P: PoolType>(options: &Options, location: &str) -> Result<P, 
             let is_private = options.read_only || options.copy_on_write;
             let backing = match is_private {
                 true => Backing::Private(file::open_shared(&path)?),
-                false => backing(file::open(&path, options.survives)?, &request)?,
+                false => backing(file::open_up_to(&path, options.survives, options.most_bytes())?, &request)?,
             };
             open_backing(request, backing, location)
         }
@@ -190,6 +190,9 @@ pub(crate) fn open<P: PoolType>(options: &Options, location: &str) -> Result<P, 
 fn open_backing<P: PoolType>(request: Request<'_>, backing: Backing, location: &str) -> Result<P, Error> {
     let medium = Medium::new(backing);
     let head = format::read(&medium).map_err(|p| p.at(location))?;
+    if !request.options.read_only {
+        grow::settle_head(&medium, &head)?;
+    }
     P::start(Opening { request, medium, members: Members::single(head, None), location })
 }
 

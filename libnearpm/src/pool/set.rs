@@ -62,6 +62,11 @@ impl Members {
         (whole, Members { stripes, heads, media, memories, locations, on_cards, delayed: false })
     }
 
+    /// Whether they are on cards.
+    pub fn are_on_cards(&self) -> bool {
+        !self.on_cards.is_empty()
+    }
+
     fn len(&self) -> usize {
         self.heads.len()
     }

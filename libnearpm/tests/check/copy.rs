@@ -102,7 +102,7 @@ fn nothing_is_left_behind_by_a_copy_that_fails() {
     assert!(matches!(problem(check::copy(&from, &to, None)), Problem::Corrupt { .. }));
     fs::write(&from, closed()).unwrap();
     assert!(check::copy(&from, &format!("{to}/not/there"), None).is_err());
-    assert!(matches!(problem(check::copy(&from, &to, Some(1 << 40))), Problem::BadOption { .. }));
+    assert!(matches!(problem(check::copy(&from, &to, Some(1 << 46))), Problem::NoSpace { .. }));
     assert!(matches!(problem(check::copy(&from, "card:none/pool", None)), Problem::UnknownCard { .. }));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the pool itself");
 }

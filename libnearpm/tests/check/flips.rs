@@ -155,7 +155,7 @@ fn both_kinds_of_pools_work_in_both_forms() {
     let plain = Options::new().lanes(1).ring_bytes(16384).id(3).spare_pages(0);
     let memory = TestMemory::new(crate::pools::BYTES);
     plain.create_in(Box::new(memory.clone())).unwrap().close().unwrap();
-    for (version, mut bytes) in [(1, memory.durable()), (3, closed())] {
+    for (version, mut bytes) in [(1, memory.durable()), (4, closed())] {
         for round in 0..4u64 {
             let memory = TestMemory::from_image(bytes);
             if round % 2 == 0 {

@@ -1,11 +1,11 @@
 //! What the index knows of a chunk.
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, atomic};
 
 use nearpm_interface::media::ChunkWord;
 
 use super::super::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::heap::{BITMAP_WORDS, capacity};
+use crate::classes::BITMAP_WORDS;
 
 /// Where a run is, as far as allocation goes.
 pub(super) mod place {
@@ -27,6 +27,8 @@ pub(super) mod holds {
     pub const OBJECT: u8 = 2;
     /// To a segment of the log.
     pub const LOG: u8 = 3;
+    /// To a run that begins in front of it.
+    pub const INNER: u8 = 4;
 }
 
 /// A bit for each object of a run.
@@ -49,8 +51,12 @@ pub(super) struct Chunk {
     /// For a whole-chunk object: it is allocated.
     pub allocated: AtomicBool,
     pub place: AtomicU8,
+    /// Of a run: from its first chunk to this one.
+    pub back: atomic::AtomicU8,
     /// Words of `taken` below have no free bit, or had none a moment ago.
     pub hint: AtomicU8,
+    /// Objects that a run has places for.
+    pub capacity: atomic::AtomicU32,
     /// Taken objects.
     pub used: AtomicU32,
     /// Cut of the log after which a record last named bytes here.
@@ -71,9 +77,9 @@ impl Chunk {
     }
 
     /// Takes a free object, if there is one. Only the arena that has the chunk may.
-    pub fn take(&self, class: usize) -> Option<u32> {
+    pub fn take(&self) -> Option<u32> {
         let bits = self.bits();
-        let capacity = capacity(class);
+        let capacity = self.capacity.load(Ordering::Relaxed);
         for word in usize::from(self.hint.load(Ordering::Relaxed))..capacity.div_ceil(64) as usize {
             let free = bits.taken[word].load(Ordering::Relaxed).trailing_ones();
             let unit = word as u32 * 64 + free;
@@ -87,8 +93,13 @@ impl Chunk {
         None
     }
 
-    pub fn has_room(&self, class: usize) -> bool {
-        let capacity = capacity(class);
+    /// Places for objects that are not taken.
+    pub fn room(&self) -> u32 {
+        self.capacity.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    pub fn has_room(&self) -> bool {
+        let capacity = self.capacity.load(Ordering::Relaxed);
         (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
     }
 }

@@ -44,8 +44,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a copy runs over the end of a mapping",
         file: MAPPED,
-        find: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(self.bytes, offset, data.len() as u64);",
-        with: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(if FAULT { self.bytes + 8 } else { self.bytes }, offset, data.len() as u64);\n        if FAULT && offset + data.len() as u64 > self.bytes { return; }",
+        find: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(self.bytes(), offset, data.len() as u64);",
+        with: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(if FAULT { self.bytes() + 8 } else { self.bytes() }, offset, data.len() as u64);\n        if FAULT && offset + data.len() as u64 > self.bytes() { return; }",
         tests: unit("mapped::tests::a_range_beyond_the_end_is_refused"),
     },
     Mutant {
@@ -86,8 +86,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a bitmap with objects behind the last one is believed",
         file: TABLES,
-        find: "(1, beyond.map(|at| (Class::BitmapBeyond, at)))",
-        with: "(1, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
+        find: "(chunks, beyond.map(|at| (Class::BitmapBeyond, at)))",
+        with: "(chunks, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
         tests: library("check", "classes"),
     },
     Mutant {
@@ -100,8 +100,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an arena looks for room before it says that it has left the run",
         file: HEAP,
-        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room(class) {",
-        with: "let room = FAULT && entry.has_room(class);\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room(class) {",
+        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room() {",
+        with: "let room = FAULT && entry.has_room();\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room() {",
         tests: unit("in_every_order_what_is_freed"),
     },
     Mutant {

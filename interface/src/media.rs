@@ -336,7 +336,7 @@ impl ChunkWord {
                 Self::RUN | object_bytes as u64
             }
             ChunkWord::Run { object_bytes, chunks } => {
-                Self::SPAN | (chunks as u64 & 0xfff) << 20 | object_bytes as u64 / UNIT_BYTES & 0xf_ffff
+                Self::SPAN | (chunks as u64 & 0xfff) << 20 | (object_bytes as u64 / UNIT_BYTES) & 0xf_ffff
             }
             ChunkWord::Large { chunks } => Self::LARGE | chunks as u64,
             ChunkWord::Log { chunks } => Self::LOG | chunks as u64,

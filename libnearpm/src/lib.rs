@@ -62,6 +62,7 @@ pub mod direct;
 pub mod error;
 mod executor;
 mod heap;
+mod heap_tables;
 mod interval;
 mod lane;
 mod lint;

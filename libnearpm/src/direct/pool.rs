@@ -261,7 +261,7 @@ impl DirectPool {
         if self.medium.backing().is_complete() {
             return Ok(());
         }
-        self.medium.backing().secure(self.heap.tables_of(&range).into_iter().chain([range]))
+        self.medium.backing().secure(self.heap.tables_of(&range).chain([range]))
     }
 
     /// Whether everything that was loaded from the pool, by the program as well, was there: its file was not cut short, and its medium could be

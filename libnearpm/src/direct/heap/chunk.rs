@@ -31,6 +31,9 @@ pub(super) mod holds {
     pub const INNER: u8 = 4;
 }
 
+/// No word of a chunk begins like this.
+const INSIDE: u64 = 0x49 << 56;
+
 /// A bit for each object of a run.
 #[derive(Default)]
 pub(super) struct Bits {
@@ -42,7 +45,7 @@ pub(super) struct Bits {
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Chunk {
-    /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
+    /// Encoded [`ChunkWord`]; of a free chunk whatever it was. Of a chunk inside of a run what [`Chunk::put_inside`] stores.
     pub word: AtomicU64,
     /// The word is not in the log yet: the next commit that allocates here writes it.
     pub unwritten: AtomicBool,
@@ -51,8 +54,6 @@ pub(super) struct Chunk {
     /// For a whole-chunk object: it is allocated.
     pub allocated: AtomicBool,
     pub place: AtomicU8,
-    /// Of a run: from its first chunk to this one.
-    pub back: atomic::AtomicU8,
     /// Words of `taken` below have no free bit, or had none a moment ago.
     pub hint: AtomicU8,
     /// Objects that a run has places for.
@@ -67,9 +68,28 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    /// What the chunk is; one inside of a run is free by itself.
     #[inline]
     pub fn word(&self) -> ChunkWord {
-        ChunkWord::of_encoded(self.word.load(Ordering::Relaxed)).expect("the index holds what it encoded")
+        ChunkWord::of_encoded(self.word.load(Ordering::Relaxed)).unwrap_or(ChunkWord::Free)
+    }
+
+    /// From now on the chunk lies inside of a run that begins so many chunks in front of it.
+    pub fn put_inside(&self, back: u32) {
+        self.word.store(INSIDE | u64::from(back), Ordering::Relaxed);
+    }
+
+    /// The chunk does not belong to a run that begins in front of it.
+    pub fn put_outside(&self) {
+        if self.back() > 0 {
+            self.word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
+        }
+    }
+
+    /// How many chunks in front of this one the run begins that it lies in; 0: in none.
+    pub fn back(&self) -> u32 {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & !u64::from(u32::MAX) == INSIDE { word as u32 } else { 0 }
     }
 
     pub fn bits(&self) -> &Bits {

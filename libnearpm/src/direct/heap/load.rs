@@ -11,7 +11,8 @@ use super::chunks::Chunks;
 use super::{Heap, lock};
 use crate::classes::{BITMAP_WORDS, capacity_of, class_named};
 use crate::error::Error;
-use crate::heap::{Bitmaps, HeapLayout, HeapTables};
+use crate::heap::HeapLayout;
+use crate::heap_tables::{Bitmaps, HeapTables};
 use crate::memory::Backing;
 
 impl Heap {

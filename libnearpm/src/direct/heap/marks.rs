@@ -51,7 +51,11 @@ impl Heap {
             let entry = &self.chunks[chunk + at];
             let inside = to == holds::RUN && at > 0;
             // The other chunks of a run know where it begins, before anybody looks for its objects there.
-            entry.back.store(if inside { at as u8 } else { 0 }, Ordering::Relaxed);
+            if inside {
+                entry.put_inside(at)
+            } else {
+                entry.put_outside()
+            }
             entry.holds.store(if inside { holds::INNER } else { to }, Ordering::Relaxed);
         }
     }
@@ -69,18 +73,18 @@ impl Heap {
     fn holds_object(&self, number: u32) -> bool {
         // Where none was ever in use there is no object.
         let Ok(chunk) = self.chunks.look(number) else { return false };
-        match chunk.holds.load(Ordering::Relaxed) {
-            holds::RUN => chunk.used.load(Ordering::Relaxed) > 0,
-            holds::OBJECT => true,
-            holds::INNER => self.holds_inside(number, chunk),
-            _ => false,
+        // Mostly it is that.
+        let holds = chunk.holds.load(Ordering::Relaxed);
+        if holds == holds::RUN {
+            return chunk.used.load(Ordering::Relaxed) > 0;
         }
+        holds == holds::OBJECT || holds == holds::INNER && self.holds_inside(number, chunk)
     }
 
     /// The same for a chunk that belongs to a run which begins in front of it.
     #[cold]
     fn holds_inside(&self, number: u32, chunk: &Chunk) -> bool {
-        let first = &self.chunks[number - u32::from(chunk.back.load(Ordering::Relaxed))];
+        let first = &self.chunks[number - chunk.back()];
         first.holds.load(Ordering::Relaxed) == holds::RUN && first.used.load(Ordering::Relaxed) > 0
     }
 

@@ -392,34 +392,36 @@ impl Heap {
         if !self.range().contains(&offset) {
             return None;
         }
+        let inside = (offset - self.layout.first) % CHUNK_BYTES;
         let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
         let entry = &self.chunks[chunk];
-        match entry.back.load(Ordering::Relaxed) {
-            0 => self.place_in(entry, chunk, (offset - self.layout.first) % CHUNK_BYTES),
-            back => self.place_behind(offset, chunk - u32::from(back)),
-        }
-    }
-
-    /// The place that begins at an offset in a run whose first chunk is another one.
-    #[cold]
-    fn place_behind(&self, offset: u64, first: u32) -> Option<(&Chunk, Place)> {
-        self.place_in(&self.chunks[first], first, offset - self.layout.chunk(first))
-    }
-
-    /// The place that begins so many bytes behind the start of a chunk, with which what is there begins.
-    #[inline(always)]
-    fn place_in<'h>(&'h self, entry: &'h Chunk, chunk: u32, inside: u64) -> Option<(&'h Chunk, Place)> {
         match entry.word() {
-            ChunkWord::Run { object_bytes, .. } => {
-                let class = class_named(object_bytes);
-                let unit = inside as u32 / object_bytes;
-                let begins = u64::from(unit * object_bytes) == inside && unit < entry.capacity.load(Ordering::Relaxed);
-                begins.then_some((entry, Place::Unit { chunk, unit, class }))
-            }
+            ChunkWord::Run { object_bytes, .. } => Self::unit_at(entry, chunk, inside, object_bytes),
             ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
                 (inside == 0).then_some((entry, Place::Chunks { chunk, chunks }))
             }
-            ChunkWord::Free | ChunkWord::Tables { .. } => None,
+            ChunkWord::Free | ChunkWord::Tables { .. } => self.place_inside(offset, chunk, entry.back()),
+        }
+    }
+
+    /// The object of a run, which begins with this chunk, that begins so many bytes behind the start of that.
+    #[inline(always)]
+    fn unit_at(entry: &Chunk, chunk: u32, inside: u64, object_bytes: u32) -> Option<(&Chunk, Place)> {
+        let (class, unit) = (class_named(object_bytes), inside as u32 / object_bytes);
+        let begins = u64::from(unit * object_bytes) == inside && unit < entry.capacity.load(Ordering::Relaxed);
+        begins.then_some((entry, Place::Unit { chunk, unit, class }))
+    }
+
+    /// The place that begins at an offset in a chunk of a run that begins so many chunks in front of it.
+    #[cold]
+    fn place_inside(&self, offset: u64, chunk: u32, back: u32) -> Option<(&Chunk, Place)> {
+        let first = chunk - back;
+        let entry = &self.chunks[first];
+        match entry.word() {
+            ChunkWord::Run { object_bytes, .. } if back > 0 => {
+                Self::unit_at(entry, first, offset - self.layout.chunk(first), object_bytes)
+            }
+            _ => None,
         }
     }
 
@@ -573,7 +575,7 @@ impl Heap {
             };
             if chunk == first {
                 // In the middle of a run its objects may follow.
-                chunk -= u32::from(entry.back.load(Ordering::Relaxed));
+                chunk -= entry.back();
             }
             let (entry, base) = (&self.chunks[chunk], self.layout.chunk(chunk));
             match entry.word() {

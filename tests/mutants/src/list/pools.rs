@@ -10,7 +10,7 @@ const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
 const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
-const TABLES: &str = "libnearpm/src/heap.rs";
+const TABLES: &str = "libnearpm/src/heap_tables.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {

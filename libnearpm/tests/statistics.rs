@@ -182,7 +182,7 @@ fn the_allocator_s_state_is_one() {
     let memory = TestMemory::new(BYTES);
     let pool = DirectPool::create_in(Box::new(memory.clone()), &options(Mode::WorkingCopy)).unwrap();
     let mut tx = pool.begin().unwrap();
-    for bytes in [16, 16, 100, 3000, 40_000] {
+    for bytes in [16, 16, 100, 3000, 48_000] {
         tx.alloc(&pool, bytes).unwrap();
     }
     tx.commit(&pool).unwrap();

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nearpm::check::{self, Image};
-use nearpm::direct::{DirectOptions, DirectPool, Growth, Mode};
+use nearpm::direct::{DirectPool, Growth, Mode};
 use nearpm::memory::{PowerCut, TestMemory};
 use nearpm::prelude::*;
-use nearpm::{Error, PoolOptions, Problem, Survives};
+use nearpm::{Error, Problem, Survives};
 use nearpm_interface::media::PoolHead;
 use nearpm_interface::seal;
 
@@ -22,8 +22,8 @@ struct Root {
     map: PBTreeMap<u64, u64>,
 }
 
-fn options(growth: Option<Growth>) -> DirectOptions {
-    DirectOptions { survives: Survives::ProcessCrash, growth, ..DirectOptions::default() }
+fn options(growth: Option<Growth>) -> Options {
+    Options::new().survives(Survives::ProcessCrash).growth(growth)
 }
 
 fn up_to(most: u64) -> Option<Growth> {
@@ -80,7 +80,7 @@ fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> Problem {
 fn a_pool_grows_by_itself_in_each_mode_up_to_its_most() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
         let (_folder, path) = folder();
-        let options = DirectOptions { mode, ..options(up_to(6 * MIB)) };
+        let options = options(up_to(6 * MIB)).mode(mode);
         let pool = DirectPool::create(&path, MIB, &options).unwrap();
         let base = pool.base();
         let mut count = 0;
@@ -100,7 +100,7 @@ fn a_pool_grows_by_itself_in_each_mode_up_to_its_most() {
         assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
         sound(&path);
         // Without leave to grow it is what it became.
-        let pool = DirectPool::open(&path, &DirectOptions { growth: None, ..options }).unwrap();
+        let pool = DirectPool::open(&path, &options.growth(None)).unwrap();
         assert_eq!((keys(&pool), pool.bytes()), (held, bytes));
         let why = problem(pool.grow(8 * MIB));
         assert!(matches!(why, Problem::BadOption { .. }), "{why:?}");
@@ -158,7 +158,7 @@ fn several_threads_grow_a_pool_and_lose_nothing() {
 /// A pool of 1 MiB in a longer memory, whose other bytes are what an earlier growth left, or somebody else.
 fn in_longer_memory() -> Vec<u8> {
     let small = TestMemory::new(MIB as usize);
-    let pool = DirectPool::create_in(Box::new(small.clone()), &DirectOptions::default()).unwrap();
+    let pool = DirectPool::create_in(Box::new(small.clone()), &Options::default()).unwrap();
     insert(&pool, 0..200).unwrap();
     pool.close().unwrap();
     let mut bytes = small.current();
@@ -170,7 +170,7 @@ fn in_longer_memory() -> Vec<u8> {
 /// its old or its new size, and all that was in it.
 #[test]
 fn growth_survives_cuts() {
-    let (before, growth) = (in_longer_memory(), DirectOptions { growth: up_to(6 * MIB), ..DirectOptions::default() });
+    let (before, growth) = (in_longer_memory(), Options::new().growth(up_to(6 * MIB)));
     let images = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let grow = |wanted: Box<dyn Fn(u64) -> bool + Send>| {
         let memory = TestMemory::from_image(before.clone());
@@ -216,7 +216,7 @@ fn a_pool_of_format_3_gets_format_4_when_it_grows_whenever_power_fails() {
     seal::seal(&[], line);
     // Its runs have one chunk, of sizes that format 3 knows: what was inserted is in none else.
     let images = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let growth = DirectOptions { growth: up_to(6 * MIB), ..DirectOptions::default() };
+    let growth = Options::new().growth(up_to(6 * MIB));
     let memory = TestMemory::from_image(bytes);
     let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
     let (sink, start) = (images.clone(), memory.events());
@@ -247,7 +247,7 @@ fn child() {
     let Ok(path) = std::env::var("NEARPM_GROWING") else { return };
     let power_cut = std::env::var("NEARPM_CUT").ok().map(|text| text.parse::<PowerCut>().unwrap());
     let survives = if power_cut.is_some() { Survives::PowerCut } else { Survives::ProcessCrash };
-    let options = DirectOptions { survives, power_cut, ..options(Some(Growth { by: 64 << 10, most: 64 * MIB })) };
+    let options = options(Some(Growth { by: 64 << 10, most: 64 * MIB })).survives(survives).power_cut(power_cut);
     let pool = DirectPool::open(&path, &options).unwrap();
     let mut next = keys(&pool);
     loop {
@@ -334,7 +334,7 @@ fn a_pool_that_nobody_has_open_gets_any_size_and_back() {
     let object = pool.tx(|tx| tx.alloc_bytes(30 * MIB)).unwrap();
     pool.close().unwrap();
     // Somebody else's mechanism works on what has come, too.
-    let pool = PoolOptions::new().survives(Survives::ProcessCrash).open(&path).unwrap();
+    let pool = Options::new().survives(Survives::ProcessCrash).open(&path).unwrap();
     pool.tx(|tx| tx.write(object + 19 * MIB, &[9; 100])).unwrap();
     pool.close().unwrap();
     sound(&path);
@@ -356,7 +356,7 @@ fn what_cannot_grow_says_so_in_a_sentence_and_keeps_everything() {
     let (_folder, path) = folder();
     let why = |result: Result<check::Resized, Error>| problem(result).to_string();
     assert!(why(check::resize("card:none/pool", 4 * MIB)).contains("copy it to a larger one"));
-    PoolOptions::new().survives(Survives::ProcessCrash).create(&path, 4 * MIB).unwrap().close().unwrap();
+    Options::new().survives(Survives::ProcessCrash).create(&path, 4 * MIB).unwrap().close().unwrap();
     assert!(why(check::resize(&path, 8 * MIB)).contains("formats 1 and 2"));
     std::fs::remove_file(&path).unwrap();
     let pool = DirectPool::create(&path, MIB, &options(up_to(1 << 60))).map(drop);

@@ -1,6 +1,7 @@
 //! What share of a pool objects can use. `cargo nextest run --release -p nearpm -E 'binary(shares)' --no-capture` prints it.
 
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::Options;
+use nearpm::direct::DirectPool;
 use nearpm::memory::VolatileMemory;
 use nearpm::prelude::*;
 
@@ -9,7 +10,7 @@ const TOGETHER: usize = 64;
 
 fn create(bytes: u64) -> DirectPool {
     let memory = VolatileMemory::new(bytes as usize);
-    DirectPool::create_in(Box::new(memory), &DirectOptions::default()).unwrap()
+    DirectPool::create_in(Box::new(memory), &Options::default()).unwrap()
 }
 
 /// Fills a pool with objects, and gives the share of its bytes that they have, in percent.

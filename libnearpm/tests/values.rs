@@ -44,7 +44,7 @@ struct Root {
 }
 
 fn pool() -> DirectPool {
-    DirectPool::create_in(Box::new(VolatileMemory::new(1 << 20)), &DirectOptions::default()).unwrap()
+    DirectPool::create_in(Box::new(VolatileMemory::new(1 << 20)), &Options::default()).unwrap()
 }
 
 fn used(pool: &DirectPool) -> u64 {

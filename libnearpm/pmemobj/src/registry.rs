@@ -187,7 +187,7 @@ impl Cache {
 /// Enters a pool. It lives until [`leave`] gives it back; one that is refused is closed.
 pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, Refused> {
     // With the addresses that it may grow to, which are nobody else's.
-    let most = pool.direct.options().growth.map_or(0, |growth| growth.most).max(pool.direct.bytes());
+    let most = pool.direct.growth().map_or(0, |growth| growth.most).max(pool.direct.bytes());
     let (base, end, uuid) = (pool.base, pool.base + most as usize, pool.uuid);
     let entry = Entry { base, end, uuid, pool: &raw const *pool };
     watch_forks();

@@ -6,8 +6,8 @@ use super::DirectPool;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::Backing;
+use crate::options::Growth;
 use crate::pool::grow;
-
 
 impl DirectPool {
     /// Makes the pool larger while it is in use; gives the bytes that it has then, which may be somewhat fewer than asked for, because chunks are

@@ -18,7 +18,7 @@ use crate::error::Error;
 #[cfg(doc)]
 use crate::error::Problem;
 use crate::memory::{Backing, Medium, Memory, View};
-use crate::options::{Durability, Mode, Options};
+use crate::options::{Durability, Growth, Mode, Options};
 use crate::pool::set::Members;
 use crate::process::Process;
 use crate::recovery::Recovery;
@@ -89,6 +89,11 @@ impl DirectPool {
     /// Identifier of the pool.
     pub fn id(&self) -> u32 {
         self.head.pool
+    }
+
+    /// How far the pool may grow while it is open.
+    pub fn growth(&self) -> Option<Growth> {
+        self.options.growth
     }
 
     /// What the program's stores go to.

@@ -304,9 +304,7 @@ impl Memory for MappedMemory {
         }
         let refuse = |problem: Problem| problem.at(self.path.display());
         if bytes > self.most {
-            return Err(refuse(Problem::BadOption {
-                what: "it was not opened to grow so far (Options::growth)",
-            }));
+            return Err(refuse(Problem::BadOption { what: "it was not opened to grow so far (Options::growth)" }));
         }
         if self.writes.is_some() && !writes::may_write(bytes) {
             return Err(refuse(Problem::NoSpace { needed: bytes - former }));

@@ -279,7 +279,7 @@ impl Entry {
                 unsafe { put(argument, Width::Four, id as i64) };
                 Ok(())
             }
-            (Entry::Extend, Some(pool)) if pool.direct.options().growth.is_some() => {
+            (Entry::Extend, Some(pool)) if pool.direct.growth().is_some() => {
                 // SAFETY: by the caller.
                 let more = unsafe { take(argument, Width::Eight) } as u64;
                 let bytes = pool.direct.bytes().saturating_add(more);

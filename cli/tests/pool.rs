@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::Options;
+use nearpm::direct::DirectPool;
 use serde_json::Value;
 
 fn pool(arguments: &[&str]) -> Output {
@@ -55,7 +56,7 @@ impl Folder {
 
 /// A direct pool with a root of 100 bytes of 7, left open in the way of a process that dies if `killed`.
 fn fill(path: &str, killed: bool) -> u64 {
-    let pool = DirectPool::open(path, &DirectOptions::default()).unwrap();
+    let pool = DirectPool::open(path, &Options::new()).unwrap();
     let mut tx = pool.begin().unwrap();
     let object = tx.alloc(&pool, 100).unwrap().offset;
     // SAFETY: the object is this transaction's own.
@@ -149,7 +150,7 @@ fn a_pool_says_whose_data_it_holds() {
 
     expect(0, &["create", &path("rust"), "--size", "1MB", "--direct"]);
     assert_eq!(json(&["info", &path("rust")])["contents"]["of"], "no-root");
-    let pool = DirectPool::open(&path("rust"), &DirectOptions::default()).unwrap();
+    let pool = DirectPool::open(&path("rust"), &Options::new()).unwrap();
     pool.tx(|tx| nearpm::Store::root_or_zeroed::<[u64; 3]>(tx).map(drop)).unwrap();
     pool.close().unwrap();
     let info = json(&["info", &path("rust")]);
@@ -331,7 +332,7 @@ fn a_pool_in_use_names_its_user() {
     let folder = Folder::new();
     let path = folder.path("a");
     expect(0, &["create", &path, "--size", "4M", "--direct"]);
-    let open = DirectPool::open(&path, &DirectOptions::default()).unwrap();
+    let open = DirectPool::open(&path, &Options::new()).unwrap();
     let user = format!("process {}", std::process::id());
     for verb in ["info", "check", "stats", "dump", "recover"] {
         let said = expect(1, &[verb, &path]);

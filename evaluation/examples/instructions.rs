@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::CardMemory;
-use nearpm::{Caching, Durability, Engine, Mechanism, PoolOptions, cards};
+use nearpm::{Caching, Durability, Engine, Mechanism, Options, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::{DmaBuffer, Mapping, PciError, PciFunction, Work};
 use nearpm_driver::{Card, CardOptions};
@@ -182,7 +182,7 @@ fn alone<S: Store>(program: Box<dyn Workload>, store: S, count: usize) -> Result
 
 fn pool(program: Box<dyn Workload>, bytes: u64, case: &Case, count: usize) -> Result<()> {
     let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
-    let options = PoolOptions::new().lanes(1).ring_bytes(ring_bytes(case.program)).epoch_ops(EPOCH as u64);
+    let options = Options::new().lanes(1).ring_bytes(ring_bytes(case.program)).epoch_ops(EPOCH as u64);
     let options = options.mechanism(case.mechanism).engine(engine).durability(Durability::Durable);
     let pool = options.create("card:mock/pool", bytes)?;
     program.create(&pool)?;
@@ -205,7 +205,7 @@ fn execute(case: &Case, count: usize) -> Result<()> {
         Configuration::Bare => alone(program, Bare::new(memory()?), count),
         Configuration::Lean => alone(program, Lean::create(memory()?, LOG_BYTES)?, count),
         Configuration::WorkingCopy => {
-            alone(program, DirectPool::create("card:mock/pool", bytes, &DirectOptions::default())?, count)
+            alone(program, DirectPool::create("card:mock/pool", bytes, &Options::new())?, count)
         }
         _ => pool(program, bytes, case, count),
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nearpm::memory::{MappedMemory, Memory, Survives};
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions};
+use nearpm::{Engine, Error, Mechanism, Options, Pool};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 use nearpm_workloads::store::{Bare, Store};
@@ -225,7 +225,7 @@ fn with_library_ns(program: Program, mechanism: Mechanism, seed: u64) -> Result<
 
 /// A pool in the cache with a program in it.
 fn pool_in_cache(program: &dyn Workload, mechanism: Mechanism) -> Result<Pool> {
-    let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Cpu).lanes(1);
+    let options = Options::new().mechanism(mechanism).engine(Engine::Cpu).lanes(1);
     let options = options.ring_bytes(RING_BYTES).epoch_ops(crate::served::EPOCH as u64);
     let memory = InCache::new((3 * program.bytes() + (8 << 20)).next_multiple_of(1 << 20))?;
     let pool = options.create_in(Box::new(memory))?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use nearpm::memory::{Flush, MappedMemory};
-use nearpm::{Error, Mechanism, PoolOptions, Problem, Survives};
+use nearpm::{Error, Mechanism, Options, Problem, Survives};
 use nearpm_bench::machine::Machine;
 use nearpm_bench::statistics::Figure;
 use nearpm_workloads::programs::{Inputs, Program};
@@ -103,7 +103,7 @@ impl Files {
     /// If there is no room, or the folder cannot be written.
     pub fn try_out(&self, bytes: u64, survives: Survives) -> Result<Flush> {
         let (location, folder) = (self.location(), self.folder.display());
-        let made = PoolOptions::new().survives(Survives::ProcessCrash).create(&location, bytes);
+        let made = Options::new().survives(Survives::ProcessCrash).create(&location, bytes);
         let made = made.map_err(|error| match error {
             Error::Pool { problem: Problem::ReadOnly, .. } => {
                 anyhow!("the folder {folder} cannot be written: change its permissions, or name another")

@@ -6,9 +6,9 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, bail, ensure};
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::MappedMemory;
-use nearpm::{Error, Location, PoolOptions, Problem, Statistics, Survives};
+use nearpm::{Error, Location, Options, Problem, Statistics, Survives};
 use nearpm_interface::media::PAGE_BYTES;
 use nearpm_workloads::programs::Workload;
 use nearpm_workloads::store::{Bare, Lean, Store};
@@ -71,8 +71,8 @@ impl Place<'_> {
         self.pool_bytes(&*case.program.make(&case.setup(case.count, 0)))
     }
 
-    fn options(&self) -> PoolOptions {
-        PoolOptions::new().lanes(1).ring_bytes(self.ring_bytes()).survives(self.survives).prefault(self.is_prepared)
+    fn options(&self) -> Options {
+        Options::new().lanes(1).ring_bytes(self.ring_bytes()).survives(self.survives).prefault(self.is_prepared)
     }
 }
 
@@ -193,10 +193,10 @@ fn lean(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &s
 
 /// What users have: a working copy in ordinary memory, over a pool in a file.
 fn copied(place: &Place<'_>, case: &Case, program: Box<dyn Workload>, location: &str) -> Result<Timing> {
-    let filling = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    let filling = Options::new().survives(Survives::ProcessCrash);
     let bytes = place.pool_bytes(&*program);
     let filled = Alone::prepare(program, DirectPool::create(location, bytes, &filling)?)?;
-    let options = DirectOptions { survives: place.survives, prefault: place.is_prepared, ..DirectOptions::default() };
+    let options = Options::new().survives(place.survives).prefault(place.is_prepared);
     let anew = |pool: DirectPool| {
         pool.close()?;
         synchronise(location)?;

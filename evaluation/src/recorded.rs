@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Engine, Mechanism, PoolOptions};
+use nearpm::{Engine, Mechanism, Options};
 use nearpm_interface::peer::PeerMessage;
 use nearpm_sim::core::{Access, Activity, Answer, CardCore, DmaWrite, Medium, Ticket};
 use nearpm_sim::model::ModelCard;
@@ -100,7 +100,7 @@ pub fn record(profile: &Profile, program: Program, mechanism: Mechanism, transac
     let bytes = (2 * program.bytes() + 3 * u64::from(RING_BYTES)).next_multiple_of(GRAIN);
     let mut computer = Computer::new(profile, 1, profile.units(), profile.parameters(), bytes)?;
     let location = computer.location("pool");
-    let options = PoolOptions::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(computer.pool_id(0));
+    let options = Options::new().lanes(1).ring_bytes(RING_BYTES).epoch_ops(0).id(computer.pool_id(0));
     fill(&options, &location, bytes, &*program)?;
     computer.machine.settle();
     computer.machine.cut_now(1);

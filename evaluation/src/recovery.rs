@@ -6,7 +6,7 @@
 //! is an error.
 
 use anyhow::{Context, Result, bail, ensure};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 use nearpm_sim::host::{Cut, Event};
 use nearpm_sim::machine::{Machine, until_power_cut};
 use nearpm_sim::profile::Profile;
@@ -84,9 +84,9 @@ pub fn all(profile: &Profile) -> Result<Vec<Recoveries>> {
     Mechanism::ALL.into_iter().map(of).collect()
 }
 
-fn options(mechanism: Mechanism, id: u32) -> PoolOptions {
+fn options(mechanism: Mechanism, id: u32) -> Options {
     // Epochs end where they are told to, and never here.
-    let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(RING_BYTES);
+    let options = Options::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(RING_BYTES);
     options.epoch_ops(0).durability(Durability::Durable).id(id)
 }
 
@@ -140,7 +140,7 @@ fn under_way(pool: &Pool, machine: &Machine, mechanism: Mechanism, object: u64, 
 fn recover(
     computer: &mut Computer,
     location: &str,
-    options: PoolOptions,
+    options: Options,
     (mechanism, work_bytes): (Mechanism, u64),
 ) -> Result<Point> {
     computer.machine.power_up(&*computer.power);

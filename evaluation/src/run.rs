@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Mechanism, PoolOptions};
+use nearpm::{Mechanism, Options};
 use nearpm_sim::machine::run_on_core;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::{Program, Workload};
@@ -184,7 +184,7 @@ impl<'r> Run<'r> {
         let fault_ns = profile.host.fault_ns.value;
         let mut run = Run { case, times, computer, pools: Vec::new(), fence_drain_ps, fault_ns };
         for (i, program) in programs.into_iter().enumerate() {
-            let options = PoolOptions::new().ring_bytes(RING_BYTES).id(run.computer.pool_id(i as u32));
+            let options = Options::new().ring_bytes(RING_BYTES).id(run.computer.pool_id(i as u32));
             let options = options.synchronisation(case.configuration.synchronisation());
             let location = run.computer.location(&format!("pool{i}"));
             // A pool grows its log once: half of it, behind which an epoch ends.

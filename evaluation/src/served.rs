@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Durability, Engine, Error, Location, Mechanism, Pool, PoolOptions, Statistics, Survives};
+use nearpm::{Durability, Engine, Error, Location, Mechanism, Options, Pool, Statistics, Survives};
 use nearpm_workloads::check;
 use nearpm_workloads::programs::{Inputs, Workload};
 use nearpm_workloads::store::Store;
@@ -20,7 +20,7 @@ pub const RELEASED_TOUCHES: u64 = 5;
 ///
 /// # Errors
 /// If the pool cannot be made or filled.
-pub fn fill(options: &PoolOptions, location: &str, bytes: u64, program: &dyn Workload) -> Result<()> {
+pub fn fill(options: &Options, location: &str, bytes: u64, program: &dyn Workload) -> Result<()> {
     let filling = options.clone().mechanism(Mechanism::Undo).engine(Engine::Cpu);
     // Nobody waits for single transactions of this.
     let filling = filling.survives(Survives::ProcessCrash).prefault(false);
@@ -55,7 +55,7 @@ pub struct Served {
     /// The pool.
     pub pool: Pool,
     /// How and where it was opened.
-    options: PoolOptions,
+    options: Options,
     location: String,
     /// Counters behind that.
     before: Statistics,
@@ -87,7 +87,7 @@ impl Served {
     pub fn prepare(
         case: &Case,
         program: Box<dyn Workload>,
-        options: &PoolOptions,
+        options: &Options,
         location: &str,
         bytes: u64,
         log_bytes: u64,
@@ -103,7 +103,7 @@ impl Served {
 
     fn open(
         program: Box<dyn Workload>,
-        options: PoolOptions,
+        options: Options,
         location: &str,
         log_bytes: u64,
         by_touches: Option<Mechanism>,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nearpm::memory::{Flush, Memory, VolatileMemory};
-use nearpm::{Mechanism, PoolOptions, Statistics, Survives};
+use nearpm::{Mechanism, Options, Statistics, Survives};
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::natively::{Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
 use nearpm_evaluation::place::{self, Place, Timing};
@@ -78,7 +78,7 @@ fn epochs_end_by_the_rules_of_the_inputs() {
         for inputs in Inputs::ALL {
             let case = case(Program::Tpcc, inputs, mechanism);
             let program = case.program.make(&case.setup(case.count, 0));
-            let options = PoolOptions::new().ring_bytes(4 << 20).survives(Survives::ProcessCrash);
+            let options = Options::new().ring_bytes(4 << 20).survives(Survives::ProcessCrash);
             let mut served = Served::prepare(&case, program, &options, location, 32 << 20, 1 << 20).unwrap();
             while served.is_due() {
                 served.step().unwrap();
@@ -112,7 +112,7 @@ fn contents_that_differ_from_the_model_are_seen() {
     let path = folder.path().join("pool");
     let case = case(Program::Tatp, Inputs::Corrected, Mechanism::Undo);
     let program = || case.program.make(&case.setup(case.count, 0));
-    let options = PoolOptions::new().ring_bytes(128 << 10).survives(Survives::ProcessCrash);
+    let options = Options::new().ring_bytes(128 << 10).survives(Survives::ProcessCrash);
     let mut served = Served::prepare(&case, program(), &options, path.to_str().unwrap(), 8 << 20, 0).unwrap();
     while served.is_due() {
         served.step().unwrap();
@@ -206,7 +206,7 @@ fn leftovers_are_removed_and_files_of_others_are_not() {
     assert_eq!(files_in(folder.path()), std::slice::from_ref(&mine));
     // Somebody makes a file there at the last moment.
     let there = files.location();
-    PoolOptions::new().create(&there, 1 << 20).unwrap().close().unwrap();
+    Options::new().create(&there, 1 << 20).unwrap().close().unwrap();
     for configuration in [Configuration::Bare, Configuration::Cpu] {
         let case = Case { configuration, ..case(Program::Tatp, Inputs::Corrected, Mechanism::Undo) };
         let error = in_place(folder.path(), Survives::ProcessCrash, |place| place::run(place, &case));

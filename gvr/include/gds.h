@@ -142,6 +142,16 @@ int gvr_ranks(void);
 const char *gvr_message(void);
 /* From here on arrays are durable, in pools of so many bytes a rank in a folder: a job that is there is opened, on any number of ranks. */
 GDS_status_t gvr_open_job(const char *folder, uint64_t pool_bytes);
+/* The same; a job that is made has a second copy of each rank's versions in a pool of the next rank: a pool may be lost. */
+GDS_status_t gvr_open_job_with_partners(const char *folder, uint64_t pool_bytes);
+/* Not 0: versions of the job are made durable in the background, and GDS_version_inc returns when they are closed in memory. One is
+ * durable when the next GDS_version_inc returns, or gvr_version_wait. 0, as at the beginning: before GDS_version_inc returns. All ranks call it. */
+GDS_status_t gvr_flush_in_background(int yes);
+/* Waits until the newest version of the job is durable on all ranks; all ranks call it. */
+GDS_status_t gvr_version_wait(void);
+/* Reads every block of the job, in memory and in its pools, and mends what is damaged from another copy; all ranks call it, between
+ * GDS_version_inc and the next put. */
+GDS_status_t gvr_scrub(void);
 /* As GDS_alloc, of a name in the job: one that is there is opened as of its newest version. */
 GDS_status_t gvr_alloc_durable(const char *name, GDS_size_t ndims, const GDS_size_t counts[], GDS_datatype_t type, GDS_gds_t *gds);
 /* Makes the current version what an old one was; all ranks call it. */

@@ -15,6 +15,6 @@ mod world;
 
 pub use array::{Access, Array, Cursor, Element, Keep, Layout, Options, Protocol};
 pub use error::{Error, Result};
-pub use persist::Job;
+pub use persist::{Flush, Job};
 pub use rma::Op;
 pub use world::{World, version_inc_all};

@@ -23,11 +23,12 @@ fn main() {
 mod mpi {
     use std::process::{Command, Output};
 
+    use nearpm_gvr::persist::Folder;
     use nearpm_gvr::programs::{anneal, digest, pcg, synthetic, tally};
     use nearpm_gvr::rma::mpi::{command, is_rank};
     use nearpm_gvr::rma::shm::Shm;
     use nearpm_gvr::rma::{Kind, Op, Place};
-    use nearpm_gvr::{Error, Options, Protocol, Result, World};
+    use nearpm_gvr::{Access, Error, Flush, Job, Options, Protocol, Result, World};
 
     const WINDOW: u64 = 1 << 23;
     /// What the ranks are to do.
@@ -39,6 +40,8 @@ mod mpi {
             match std::env::var(WHAT).as_deref() {
                 Ok("programs") => println!("digests {:x?}", programs(&world).unwrap()),
                 Ok("words") => words(&world).unwrap(),
+                Ok("messages") => messages(&world).unwrap(),
+                Ok("durable") => durable(&world).unwrap(),
                 Ok("leaves") => leaves(&world),
                 what => panic!("{what:?} is nothing that ranks are started for"),
             }
@@ -48,6 +51,8 @@ mod mpi {
             same_arrays(ranks);
         }
         assert!(start("words", 3).status.success());
+        assert!(start("messages", 2).status.success());
+        versions_are_durable();
         ranks_are_told_who_left();
         println!("test programs_over_mpi ... ok");
     }
@@ -131,6 +136,60 @@ mod mpi {
             assert_eq!(seen, data);
         }
         rma.barrier()
+    }
+
+    /// A server of each rank is a second thread that calls MPI.
+    fn messages(world: &World) -> Result<()> {
+        let options = Options { access: Access::Message, ..Options::log(64) };
+        let array = world.array::<u64>(&[64], options)?;
+        let (rank, ranks) = (world.rank() as u64, world.ranks() as u64);
+        for round in 0..4 {
+            for at in (rank..64).step_by(ranks as usize) {
+                array.put(at..=at, &[round << 8 | at])?;
+            }
+            array.wait()?;
+            world.barrier()?;
+            array.accumulate(7..=7, &[1 << 32], Op::Sum)?;
+            array.version_inc("")?;
+            let wanted: Vec<u64> = (0..64).map(|at| round << 8 | at).collect();
+            let mut seen = array.get_vec(0..64)?;
+            assert_eq!(seen[7] >> 32, ranks);
+            seen[7] &= 0xffff_ffff;
+            assert_eq!(seen, wanted);
+            world.barrier()?;
+        }
+        array.free()
+    }
+
+    const FOLDER: &str = "NEARPM_GVR_MPI_FOLDER";
+
+    /// Versions that a second thread seals, and partner copies.
+    fn durable(world: &World) -> Result<()> {
+        let folder = Folder::new(std::env::var(FOLDER).expect("the test says where")).with_partners();
+        let job = Job::create(world, &folder, 1 << 20)?;
+        let array = job.array::<u64>("a", &[256], Options::log(64))?;
+        job.set_flush(Flush::Background)?;
+        for round in 0..6_u64 {
+            let part = array.part(world.rank());
+            array.put(part.clone(), &part.map(|at| round << 16 | at).collect::<Vec<_>>())?;
+            array.version_inc("")?;
+        }
+        array.version_wait()?;
+        drop(array);
+        job.close()
+    }
+
+    fn versions_are_durable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job");
+        let mut command: Command = command(2, std::env::current_exe().unwrap().as_os_str());
+        command.env(WHAT, "durable").env(FOLDER, &path);
+        assert!(command.status().expect("mpiexec runs").success());
+        let world = World::new(Shm::threads(1, WINDOW).unwrap().remove(0));
+        let job = Job::open(&world, &Folder::new(&path)).unwrap();
+        let array = job.array::<u64>("a", &[256], Options::log(64)).unwrap();
+        assert!(array.get_vec(0..256).unwrap().into_iter().eq((0..256).map(|at| 5 << 16 | at)));
+        assert_eq!(array.versions().len(), 6);
     }
 
     /// Rank 1 goes; the others get an error in place of waiting for ever.

@@ -1,10 +1,11 @@
 //! The same programs give the same arrays on every backend, with every layout and protocol.
 
+use nearpm_gvr::persist::Memories;
 use nearpm_gvr::programs::{anneal, digest, pcg, synthetic, tally};
 use nearpm_gvr::rma::local::{self, Schedule};
-use nearpm_gvr::rma::net::{self, Network};
+use nearpm_gvr::rma::net::{self, Network, Profile};
 use nearpm_gvr::rma::shm::Shm;
-use nearpm_gvr::{Access, Options, Protocol, Result, World};
+use nearpm_gvr::{Access, Flush, Job, Options, Protocol, Result, World};
 
 const WINDOW: u64 = 1 << 23;
 
@@ -98,4 +99,35 @@ fn a_synthetic_run_is_the_same_everywhere() {
     };
     assert_same(&digests(1, program));
     assert_same(&digests(3, program));
+}
+
+/// Virtual time of a program that computes for a while between versions of 32 KiB a rank, on storage a hundred times slower than memory.
+fn virtual_time(flush: Flush) -> u64 {
+    let memories = Memories::default();
+    let profile = Profile { storage: 100, ..Network::Fdr10.profile() };
+    let run = net::run(2, WINDOW, profile, |net| -> Result<()> {
+        let world = World::new(net);
+        let job = Job::create(&world, &memories, 1 << 20)?;
+        let array = job.array::<u64>("a", &[8192], Options::log(512))?;
+        job.set_flush(flush)?;
+        for round in 1..6_u64 {
+            let part = array.part(world.rank());
+            array.put(part.clone(), &part.map(|at| at.wrapping_mul(round << 32 | 0x9e37_79b9)).collect::<Vec<_>>())?;
+            array.version_inc("")?;
+            world.compute(5_000_000)?;
+        }
+        job.version_wait()
+    });
+    let (ends, ran) = run.unwrap();
+    ends.into_iter().for_each(|end| end.unwrap());
+    ran.end
+}
+
+#[test]
+fn in_virtual_time_a_program_does_not_wait_for_what_is_flushed_in_the_background() {
+    let (waiting, background) = (virtual_time(Flush::Wait), virtual_time(Flush::Background));
+    assert_eq!(background, virtual_time(Flush::Background), "a run is a function of its program");
+    let stored = Network::Fdr10.profile().copy(32 << 10) * 99;
+    let saved = waiting - background;
+    assert!(saved > 4 * stored, "{saved} of five times {stored}");
 }

@@ -45,6 +45,8 @@ fn versions_are_listed_and_restored() {
     let restored = gvr(&["restore", path, "--array", "x", "--array", "r", "--array", "p", "--version", &old]);
     assert!(restored.status.success(), "{}", text(&restored));
     assert!(text(&gvr(&["versions", path])).contains(&format!("version {} \"version {old} again\"", number + 1)));
+    let scrubbed = gvr(&["scrub", path]);
+    assert!(scrubbed.status.success() && text(&scrubbed).contains("0 were damaged"), "{}", text(&scrubbed));
     let missing = gvr(&["restore", path, "--array", "x", "--version", "999999"]);
     assert!(!missing.status.success() && text(&missing).contains("is not kept"), "{}", text(&missing));
 }
@@ -53,7 +55,7 @@ fn versions_are_listed_and_restored() {
 fn what_is_no_job_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    for command in ["check", "versions"] {
+    for command in ["check", "versions", "scrub"] {
         let output = gvr(&[command, path]);
         assert!(!output.status.success() && text(&output).contains("there is no job"), "{}", text(&output));
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use nearpm_gvr::persist::{Folder, Holder, Memories, describe};
+use nearpm_gvr::persist::{Folder, Holder, Memories, describe, scrub_folder};
 use nearpm_gvr::rma::local::{self, Schedule};
 use nearpm_gvr::rma::shm::Shm;
-use nearpm_gvr::{Error, Job, Keep, Op, Options, Result, World};
+use nearpm_gvr::{Error, Flush, Job, Keep, Op, Options, Result, World};
 
 const WINDOW: u64 = 1 << 20;
 
@@ -288,4 +288,93 @@ fn a_block_that_is_damaged_in_memory_and_in_its_pool_is_mended_from_the_partners
     });
     let mended: Vec<u64> = ends.into_iter().map(|end| end.unwrap()).collect();
     assert_eq!(mended, [0, 2, 0], "memory and pool of the rank");
+}
+
+#[test]
+fn a_version_that_cannot_be_sealed_in_the_background_is_told_to_every_rank_and_is_kept_in_memory() {
+    let memories = Memories::default();
+    let (ends, _) = local::run(2, 1 << 23, &Schedule::of_seed(4), |local| -> Result<(u64, u64)> {
+        let world = World::new(local);
+        let job = Job::create(&world, &memories, 1 << 20)?;
+        let array = job.array::<u64>("a", &[1 << 15], Options { keep: Keep::Last(50), ..Options::log(1024) })?;
+        job.set_flush(Flush::Background)?;
+        for round in 0..50 {
+            // The first rank's pool alone has no room for all of it.
+            if world.rank() == 0 {
+                let data: Vec<u64> = (0..1 << 14).map(|at| at ^ round << 20 ^ round << 50).collect();
+                array.put(0..1 << 14, &data)?;
+            }
+            if array.version_inc("").is_err() {
+                // The one before is not durable, and no other is made.
+                assert!(job.version_wait().is_err() && array.version_wait().is_err());
+                assert!(array.version_inc("").is_err());
+                let newest = array.version() - 1;
+                let mut seen = [0];
+                array.at(newest)?.get(1..2, &mut seen)?;
+                assert_eq!(seen, [1 ^ newest << 20 ^ newest << 50]);
+                drop(array);
+                assert!(job.close().is_err());
+                return Ok((round, newest));
+            }
+        }
+        Ok((50, 50))
+    });
+    let ends: Vec<_> = ends.into_iter().map(|end| end.unwrap()).collect();
+    assert!(ends[0].0 > 1 && ends[0].0 < 50 && ends[0] == ends[1], "{ends:?}");
+    let (after, _) = local::run(1, 1 << 25, &Schedule::of_seed(5), |local| {
+        let world = World::new(local);
+        let job = Job::open(&world, &memories).unwrap();
+        let array = job.array::<u64>("a", &[1 << 15], Options::default()).unwrap();
+        (array.version(), array.get_vec(1..2).unwrap())
+    });
+    // All that was told to be durable.
+    let durable = ends[0].1 - 1;
+    assert_eq!(after[0], (durable + 1, vec![1 ^ durable << 20 ^ durable << 50]));
+}
+
+#[test]
+fn a_log_with_little_room_is_sealed_before_the_version_is_closed() {
+    // Eight blocks a rank, and room for eight beside the reserve: a version holds no other one.
+    let options = Options { keep: Keep::Last(1), log_blocks: 24, ..Options::log(64) };
+    let folder = tempfile::tempdir().unwrap();
+    let ends = on_shm(2, |world| -> Result<()> {
+        let job = Job::create(world, &Folder::new(folder.path()), 1 << 20)?;
+        let array = job.array::<u64>("a", &[128], options)?;
+        job.set_flush(Flush::Background)?;
+        for round in 0..20 {
+            array.put(array.part(world.rank()), &[round; 64])?;
+            array.version_inc("")?;
+        }
+        job.version_wait()?;
+        assert_eq!(array.get_vec(0..128)?, [19; 128]);
+        drop(array);
+        job.close()
+    });
+    ends.into_iter().for_each(|end| end.unwrap());
+}
+
+#[test]
+fn a_folder_is_scrubbed_without_its_ranks() {
+    let storage = Memories::default().with_partners();
+    let (ends, _) = local::run(2, 1 << 20, &Schedule::of_seed(3), |local| -> Result<bool> {
+        let world = World::new(local);
+        let job = Job::create(&world, &storage, 1 << 20)?;
+        let array = job.array::<u64>("a", &[64], Options::log(64))?;
+        for round in 0..3 {
+            array.put(array.part(world.rank()), &[round; 32])?;
+            array.version_inc("")?;
+        }
+        let damaged = job.damage(5, 3)?;
+        drop(array);
+        job.close().map(|()| damaged)
+    });
+    assert!(ends.into_iter().all(|end| end.unwrap()));
+    let scrubbed = scrub_folder(&storage).unwrap();
+    assert!(scrubbed.in_pool >= 4 * 8 && scrubbed.mended_in_pool == 2, "{scrubbed:?}");
+    assert_eq!(scrub_folder(&storage).unwrap().mended_in_pool, 0);
+    local::run(2, 1 << 20, &Schedule::of_seed(4), |local| {
+        let job = Job::open(&World::new(local), &storage).unwrap();
+        assert_eq!(job.array::<u64>("a", &[64], Options::default()).unwrap().get_vec(0..64).unwrap(), [2; 64]);
+        job.world().barrier().unwrap();
+    });
 }

@@ -158,6 +158,8 @@ pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
 pub const POOL_VERSION: u32 = 1;
 /// Version of pools whose heap has tables of words that are sealed ([`seal::seal_bits`]): those of direct pools.
 pub const SEALED_VERSION: u32 = 3;
+/// Version of pools as those whose runs may have several chunks, and objects of more sizes ([`ChunkWord::Run`]).
+pub const SPAN_VERSION: u32 = 4;
 /// Version in the heads of members of a striped pool, so that a library that knows none of them refuses a member alone.
 pub const MEMBER_VERSION: u32 = 2;
 /// Smallest stripe of a striped pool, in bytes: a huge page of the host. Stripes are powers of two.
@@ -166,6 +168,12 @@ pub const MIN_STRIPE_BYTES: u32 = 2 << 20;
 /// order, else [`seal::seal_word`] of a number for the boot of the host on which it was opened last; 0 where that is not known. It matters to
 /// that boot alone, so that nobody waits until it is durable.
 pub const POOL_OPENED: u64 = LINE_U64;
+/// Offset in a pool of the word that says how far it has grown: 0 for not at all, else [`seal::seal_word`] of the page number of its end. That
+/// one store makes the pool larger. Only pools of [`SPAN_VERSION`] grow.
+pub const POOL_GROWN: u64 = 3 * LINE_U64;
+/// Offset in a pool of the head that is about to take the place of the first line, when a pool of an earlier version is to grow; else zeros. While
+/// the first line is torn, this one counts.
+pub const POOL_NEXT_HEAD: u64 = 4 * LINE_U64;
 /// Bytes of a page: the unit of checkpoints and shadow copies, and of the parts of a pool.
 pub const PAGE_BYTES: u64 = 4096;
 /// Most lanes of a pool.
@@ -176,15 +184,15 @@ pub const MIN_RING_BYTES: u32 = 16 * 1024;
 pub const MAX_RING_BYTES: u32 = 64 * 1024 * 1024;
 
 layout! {
-    /// Head of a pool, sealed with no body; written last when a pool is created, and never changed.
+    /// Head of a pool, sealed with no body; written last when a pool is created, and never changed but for a new version.
     PoolHead, 64 {
         /// [`POOL_MAGIC`].
         0 magic: u64,
-        /// [`POOL_VERSION`], [`SEALED_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`].
+        /// [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`].
         8 version: u32,
         /// Pool identifier, not 0; the same in all members of a striped pool.
         12 pool: u32,
-        /// Bytes of the pool.
+        /// Bytes of the pool when it was made.
         16 bytes: u64,
         /// Bytes of each log ring, a multiple of 4096.
         24 ring_bytes: u32,
@@ -200,8 +208,8 @@ layout! {
         40 spare: u64,
         /// Bytes of a stripe; 0 for a pool that is not striped.
         48 stripe: u32,
-        /// Reserved zeros.
-        52 reserved: [u8; 8],
+        /// In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is [`POOL_GROWN`] that says so.
+        52 end: [u8; 8],
         /// Checksum.
         60 crc: u32,
     }
@@ -228,6 +236,18 @@ impl PoolHead {
     pub fn end(&self) -> u64 {
         self.heap_end() + self.spare * PAGE_BYTES
     }
+    /// Offset of the end of a pool that has grown, 0 for one that has not.
+    pub fn grown(&self) -> u64 {
+        u64::from_le_bytes(self.end)
+    }
+    /// The head of the same pool that ends at an offset; 0 for one that has not grown.
+    pub fn with_grown(self, end: u64) -> PoolHead {
+        PoolHead { end: end.to_le_bytes(), ..self }
+    }
+    /// Offset of the end of all that transactions may change, where the pool has grown too.
+    pub fn last(&self) -> u64 {
+        if self.grown() == 0 { self.end() } else { self.grown() }
+    }
 }
 
 /// Bytes of a chunk of the heap.
@@ -240,9 +260,32 @@ pub const BITMAP_BYTES: u64 = CHUNK_BYTES / UNIT_BYTES / 8;
 pub const SEALED_BITS: u64 = 48;
 /// Bytes of the allocation bitmap of a chunk whose words are sealed, in whole lines.
 pub const SEALED_BITMAP_BYTES: u64 = ((CHUNK_BYTES / UNIT_BYTES).div_ceil(SEALED_BITS) * 8).next_multiple_of(LINE_U64);
+/// Chunks of the smallest zone: see [`first_zone`].
+pub const LEAST_ZONE: u32 = 256;
+
+/// Chunks of the first zone of a pool that was made with so many chunks.
+///
+/// What a pool grows by has tables of its own. Zones follow the last chunk that there was when the pool was made, each twice as long as the one in
+/// front of it, so that there is room for large objects; the last one may have fewer chunks. A zone begins with its chunk words, and behind
+/// them the bitmaps, of as many chunks as it can have, in chunks of their own ([`ChunkWord::Tables`]).
+pub const fn first_zone(chunks: u32) -> u32 {
+    let share = (chunks / 16).next_power_of_two();
+    if share < LEAST_ZONE { LEAST_ZONE } else { share }
+}
+
+/// Offset in a zone of so many chunks of its bitmaps.
+pub const fn zone_bitmaps(chunks: u64) -> u64 {
+    chunks * 8
+}
+
+/// Chunks of a zone that are its tables.
+pub const fn zone_tables(chunks: u64) -> u64 {
+    (zone_bitmaps(chunks) + chunks * SEALED_BITMAP_BYTES).div_ceil(CHUNK_BYTES)
+}
+
 /// Offset in the heap of the root: the 8-byte offset in the pool of the object from which programs
 /// find all others. One [`ChunkWord`] per chunk follows on the next line, then the bitmaps, then, on a page
-/// boundary, the chunks. Where the tables are sealed ([`SEALED_VERSION`]) each of these words is.
+/// boundary, the chunks. Where the tables are sealed ([`SEALED_VERSION`], [`SPAN_VERSION`]) each of these words is.
 pub const HEAP_ROOT: u64 = 0;
 /// Offset in the heap of the chunk words.
 pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
@@ -252,10 +295,13 @@ pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
 pub enum ChunkWord {
     /// Nothing in it; its bitmap is zero.
     Free,
-    /// Objects of one size.
+    /// The first chunk of objects of one size. Its bitmap is that of all of them. While there are none, the words of its other chunks are
+    /// those of chunks by themselves; else they are free ones or of runs without objects, and not looked at.
     Run {
-        /// Bytes of an object, a multiple of [`UNIT_BYTES`], at most [`CHUNK_BYTES`] / 2.
+        /// Bytes of an object, a multiple of [`UNIT_BYTES`]. Before [`SPAN_VERSION`] at most [`CHUNK_BYTES`] / 2.
         object_bytes: u32,
+        /// Chunks of the run. Before [`SPAN_VERSION`] 1.
+        chunks: u32,
     },
     /// The first chunk of an object that has whole chunks. The words of its other chunks are 0 and not looked at.
     Large {
@@ -267,20 +313,34 @@ pub enum ChunkWord {
         /// Chunks of the segment.
         chunks: u32,
     },
+    /// The first chunk of the tables of a zone ([`first_zone`]); otherwise like `Large`.
+    Tables {
+        /// Chunks of the tables: [`zone_tables`].
+        chunks: u32,
+    },
 }
 
 impl ChunkWord {
     const RUN: u64 = 0x52 << 56;
+    /// A run that is not of one chunk, or whose objects are larger than half of one: chunks (bits 31:20), units of an object (bits 19:0).
+    const SPAN: u64 = 0x53 << 56;
     const LARGE: u64 = 0x4c << 56;
     const LOG: u64 = 0x47 << 56;
+    const TABLES: u64 = 0x54 << 56;
 
     /// The 8-byte word.
     pub fn encode(self) -> u64 {
         match self {
             ChunkWord::Free => 0,
-            ChunkWord::Run { object_bytes } => Self::RUN | object_bytes as u64,
+            ChunkWord::Run { object_bytes, chunks: 1 } if object_bytes as u64 <= CHUNK_BYTES / 2 => {
+                Self::RUN | object_bytes as u64
+            }
+            ChunkWord::Run { object_bytes, chunks } => {
+                Self::SPAN | (chunks as u64 & 0xfff) << 20 | (object_bytes as u64 / UNIT_BYTES) & 0xf_ffff
+            }
             ChunkWord::Large { chunks } => Self::LARGE | chunks as u64,
             ChunkWord::Log { chunks } => Self::LOG | chunks as u64,
+            ChunkWord::Tables { chunks } => Self::TABLES | chunks as u64,
         }
     }
 
@@ -289,9 +349,14 @@ impl ChunkWord {
     pub fn of_encoded(word: u64) -> Option<ChunkWord> {
         let value = word as u32;
         match word >> 56 << 56 {
-            Self::RUN => Some(ChunkWord::Run { object_bytes: value }),
+            Self::RUN => Some(ChunkWord::Run { object_bytes: value, chunks: 1 }),
+            Self::SPAN => {
+                let object_bytes = (value & 0xf_ffff) * UNIT_BYTES as u32;
+                Some(ChunkWord::Run { object_bytes, chunks: value >> 20 })
+            }
             Self::LARGE => Some(ChunkWord::Large { chunks: value }),
             Self::LOG => Some(ChunkWord::Log { chunks: value }),
+            Self::TABLES => Some(ChunkWord::Tables { chunks: value }),
             0 => Some(ChunkWord::Free),
             _ => None,
         }
@@ -302,10 +367,10 @@ impl ChunkWord {
         let decoded = Self::of_encoded(word)?;
         let sound = match decoded {
             ChunkWord::Free => true,
-            ChunkWord::Run { object_bytes: n } => {
-                n > 0 && (n as u64).is_multiple_of(UNIT_BYTES) && n as u64 <= CHUNK_BYTES / 2
+            ChunkWord::Run { object_bytes: n, chunks } => {
+                n > 0 && (n as u64).is_multiple_of(UNIT_BYTES) && n as u64 <= chunks as u64 * CHUNK_BYTES
             }
-            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks > 0,
+            ChunkWord::Large { chunks } | ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunks > 0,
         };
         (sound && decoded.encode() == word).then_some(decoded)
     }
@@ -402,18 +467,33 @@ mod tests {
     }
 
     #[test]
+    fn zones_spend_little_on_their_tables() {
+        assert_eq!((first_zone(10), first_zone(4000), first_zone(65_000)), (256, 256, 4096));
+        assert_eq!((zone_tables(256), zone_tables(4096)), (4, 50));
+    }
+
+    #[test]
     fn chunk_words_decode_to_what_was_encoded() {
         for word in [
             ChunkWord::Free,
-            ChunkWord::Run { object_bytes: 48 },
+            ChunkWord::Run { object_bytes: 48, chunks: 1 },
+            ChunkWord::Run { object_bytes: 48, chunks: 2 },
+            ChunkWord::Run { object_bytes: 16384, chunks: 1 },
+            ChunkWord::Run { object_bytes: 65552, chunks: 61 },
             ChunkWord::Large { chunks: 9 },
             ChunkWord::Log { chunks: 3 },
+            ChunkWord::Tables { chunks: 4 },
         ] {
             assert_eq!(ChunkWord::decode(word.encode()), Some(word));
             assert_eq!(ChunkWord::open(word.seal()), Some(word));
             assert!((0..64).all(|bit| ChunkWord::open(word.seal() ^ 1 << bit).is_none()));
         }
-        for bad in [1, ChunkWord::Run { object_bytes: 17 }.encode(), ChunkWord::Large { chunks: 0 }.encode()] {
+        for bad in [
+            1,
+            ChunkWord::Run { object_bytes: 17, chunks: 1 }.encode(),
+            0x53 << 56 | 1 << 20 | 3,
+            ChunkWord::Large { chunks: 0 }.encode(),
+        ] {
             assert_eq!(ChunkWord::decode(bad), None);
         }
     }

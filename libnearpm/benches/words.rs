@@ -50,7 +50,7 @@ fn time(mut pass: impl FnMut(u64)) -> f64 {
 
 fn main() -> Result<(), Error> {
     let memory = Box::new(VolatileMemory::new(1 << 20));
-    let pool = DirectPool::create_in(memory, &DirectOptions::default())?;
+    let pool = DirectPool::create_in(memory, &Options::new())?;
     let row = pool.tx(|tx| tx.alloc_zeroed::<u64>(WORDS))?;
     let raw: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
     let get = pool.read(|from| {

@@ -85,7 +85,7 @@ fn say(out: &mut impl Write, line: &str) -> Result<(), Error> {
 /// Does what a command says.
 pub fn run(arguments: &[&str], out: &mut impl Write) -> Result<(), Error> {
     let [path, command @ ..] = arguments else { return Err(usage()) };
-    let pool = DirectPool::open_or_create(path, 1 << 20, &DirectOptions::default())?;
+    let pool = DirectPool::open_or_create(path, 1 << 20, &Options::new())?;
     let book = pool.tx(|tx| tx.root_or_zeroed::<Book>())?;
     match command {
         ["add", name, address] => pool.tx(|tx| add(tx, book, name, address))?,

@@ -9,7 +9,7 @@ struct Guests {
 }
 
 fn main() -> Result<(), Error> {
-    let pool = DirectPool::open_or_create("guests.pool", 1 << 20, &DirectOptions::default())?;
+    let pool = DirectPool::open_or_create("guests.pool", 1 << 20, &Options::new())?;
     let guests = pool.tx(|tx| tx.root_or_zeroed::<Guests>())?;
     let visits = pool.tx(|tx| tx.update(guests.visits(), |n| n + 1))?;
     println!("visit {visits}");

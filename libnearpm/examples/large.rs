@@ -23,12 +23,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     File::create_new(&path)?.set_len(BYTES)?;
     println!("before:  {}", resident());
     let start = Instant::now();
-    let pool = DirectPool::create(location, 0, &DirectOptions::default())?;
+    let pool = DirectPool::create(location, 0, &Options::new())?;
     println!("create:  {:.3} s", start.elapsed().as_secs_f64());
     pool.tx(|tx| tx.root_or_zeroed::<u64>().and_then(|root| tx.set(root, 7)))?;
     pool.close()?;
     let start = Instant::now();
-    let pool = DirectPool::open(location, &DirectOptions::default())?;
+    let pool = DirectPool::open(location, &Options::new())?;
     println!("open:    {:.3} s", start.elapsed().as_secs_f64());
     println!("open:    {}", resident());
     println!("room:    {} KiB of {} GiB", path.metadata()?.blocks() / 2, pool.bytes() >> 30);

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let card = Card::open(Arc::new(function), CardOptions::default())?;
     // From here on the process knows the card as `sim`.
     cards::register("sim", Arc::new(card));
-    let options = DirectOptions { mechanism: Some(Mechanism::Undo), engine: Engine::Card, ..DirectOptions::default() };
+    let options = Options::new().mechanism(Mechanism::Undo).engine(Engine::Card);
     let pool = DirectPool::open_or_create("card:sim/counter", 4 << 20, &options)?;
     let runs = pool.tx(|tx| {
         let counter = tx.root_or_zeroed::<Counter>()?;

@@ -16,9 +16,11 @@ use std::ops::Range;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
+use crate::classes::{BITMAP_WORDS, CLASSES, capacity_of, class_named};
 use crate::damage::Class;
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, Bitmaps, CLASSES, HeapLayout, HeapTables, capacity, class_named, class_of};
+use crate::heap::HeapLayout;
+use crate::heap_tables::{Bitmaps, HeapTables};
 use crate::mechanism::{Context, Protocol};
 use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
@@ -26,6 +28,8 @@ use crate::statistics::HeapState;
 /// A run, as the index knows it.
 struct Run {
     class: usize,
+    /// Chunks that it has.
+    chunks: u32,
     used: u32,
     /// Words below have no free bit.
     hint: usize,
@@ -33,8 +37,16 @@ struct Run {
 }
 
 impl Run {
+    fn word(&self) -> ChunkWord {
+        ChunkWord::Run { object_bytes: CLASSES[self.class], chunks: self.chunks }
+    }
+
+    fn capacity(&self) -> u32 {
+        capacity_of(CLASSES[self.class], self.chunks)
+    }
+
     fn take(&mut self) -> Option<u32> {
-        let capacity = capacity(self.class);
+        let capacity = self.capacity();
         for word in self.hint..BITMAP_WORDS {
             let free = (!self.bitmap[word]).trailing_zeros();
             let unit = word as u32 * 64 + free;
@@ -89,6 +101,8 @@ enum Object {
 pub(crate) struct Allocator {
     layout: HeapLayout,
     runs: HashMap<u32, Run>,
+    /// The other chunks of runs, each with the first one.
+    inner: HashMap<u32, u32>,
     /// First chunk to chunks of an object that has whole ones.
     large: BTreeMap<u32, u32>,
     /// Runs with room, by class.
@@ -127,8 +141,9 @@ impl Allocator {
         let mut allocator = Allocator {
             layout,
             runs: HashMap::new(),
+            inner: HashMap::new(),
             large: BTreeMap::new(),
-            partial: Default::default(),
+            partial: std::array::from_fn(|_| BTreeSet::new()),
             spans: Spans::default(),
             spread: Spread::of(&cx.head),
             steps: Vec::new(),
@@ -144,22 +159,28 @@ impl Allocator {
         while u64::from(chunk) < layout.chunks {
             let (word, chunks) = tables.sound(chunk)?;
             match word {
-                ChunkWord::Run { object_bytes } if tables.bits(chunk) > 0 => {
+                ChunkWord::Run { object_bytes, .. } if tables.bits(chunk) > 0 => {
                     let class = class_named(object_bytes);
-                    let (used, bitmap) = (tables.bits(chunk), *tables.bitmap(chunk));
-                    if used < capacity(class) {
+                    let run = Run { class, chunks, used: tables.bits(chunk), hint: 0, bitmap: *tables.bitmap(chunk) };
+                    if run.used < run.capacity() {
                         allocator.partial[class].insert(chunk);
                     }
-                    allocator.runs.insert(chunk, Run { class, used, hint: 0, bitmap });
+                    allocator.insert_run(chunk, run);
                 }
                 ChunkWord::Large { .. } => {
                     allocator.large.insert(chunk, chunks);
                 }
+                ChunkWord::Tables { .. } => {}
                 _ => allocator.spans.add(chunk, 1),
             }
             chunk += chunks;
         }
         Ok(allocator)
+    }
+
+    fn insert_run(&mut self, chunk: u32, run: Run) {
+        self.inner.extend((chunk + 1..chunk + run.chunks).map(|inner| (inner, chunk)));
+        self.runs.insert(chunk, run);
     }
 
     /// Where the heap's parts are.
@@ -177,7 +198,7 @@ impl Allocator {
         let chunks = self.spans.chunks() * CHUNK_BYTES;
         let units = |chunk: &u32| {
             let run = &self.runs[chunk];
-            u64::from(capacity(run.class) - run.used) * u64::from(CLASSES[run.class])
+            u64::from(run.capacity() - run.used) * u64::from(CLASSES[run.class])
         };
         chunks + self.partial.iter().flatten().map(units).sum::<u64>()
     }
@@ -187,10 +208,10 @@ impl Allocator {
         let mut next = 0;
         HeapState::of(std::iter::from_fn(|| {
             let chunk = next;
-            next += self.large.get(&chunk).copied().unwrap_or(1);
+            next += self.large.get(&chunk).or(self.runs.get(&chunk).map(|run| &run.chunks)).copied().unwrap_or(1);
             let (word, used) = match (self.large.get(&chunk), self.runs.get(&chunk)) {
                 (Some(&chunks), _) => (ChunkWord::Large { chunks }, 0),
-                (None, Some(run)) => (ChunkWord::Run { object_bytes: CLASSES[run.class] }, run.used),
+                (None, Some(run)) => (run.word(), run.used),
                 (None, None) => (ChunkWord::Free, 0),
             };
             (u64::from(chunk) < self.layout.chunks).then_some((word, used))
@@ -206,7 +227,7 @@ impl Allocator {
             .collect();
         for (&chunk, run) in &self.runs {
             let bytes = u64::from(CLASSES[run.class]);
-            let units = (0..capacity(run.class)).filter(|&u| run.has(u));
+            let units = (0..run.capacity()).filter(|&u| run.has(u));
             objects.extend(units.map(|u| (self.layout.chunk(chunk) + u64::from(u) * bytes, bytes)));
         }
         objects.sort_unstable();
@@ -221,7 +242,7 @@ impl Allocator {
         if bytes == 0 {
             return Err(Error::ZeroSize { what: "an allocation" });
         }
-        match class_of(bytes) {
+        match self.layout.classes.class_of(bytes) {
             Some(class) => self.alloc_unit(session, class, bytes),
             None => self.alloc_chunks(session, bytes),
         }
@@ -238,7 +259,7 @@ impl Allocator {
         };
         let run = self.runs.get_mut(&chunk).expect("a chunk with room is a run");
         let unit = run.take().expect("a run with room has a free object");
-        if run.used == capacity(class) {
+        if run.used == run.capacity() {
             self.partial[class].remove(&chunk);
         }
         self.steps.push(Step::Took { chunk, unit });
@@ -257,11 +278,15 @@ impl Allocator {
     }
 
     fn make_run(&mut self, session: &mut Session<'_>, class: usize, bytes: u64) -> Result<u32, Error> {
-        let chunk = self.take_chunks(1).ok_or_else(|| self.full(bytes))?;
-        self.runs.insert(chunk, Run { class, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] });
+        // The shortest ones: this allocator is that of small pools.
+        let chunks = self.layout.classes.chunks_of_run(class, 0);
+        let chunk = self.take_chunks(chunks).ok_or_else(|| self.full(bytes))?;
+        let run = Run { class, chunks, used: 0, hint: 0, bitmap: [0; BITMAP_WORDS] };
+        let word = run.word();
+        self.insert_run(chunk, run);
         self.partial[class].insert(chunk);
         self.steps.push(Step::MadeRun { chunk });
-        self.store_word(session, chunk, ChunkWord::Run { object_bytes: CLASSES[class] })?;
+        self.store_word(session, chunk, word)?;
         Ok(chunk)
     }
 
@@ -291,15 +316,16 @@ impl Allocator {
         if !self.range().contains(&offset) || self.freed.contains(&offset) {
             return Err(error);
         }
-        let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
-        let inside = (offset - self.layout.first) % CHUNK_BYTES;
+        let at = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
+        let chunk = self.inner.get(&at).copied().unwrap_or(at);
+        let inside = offset - self.layout.chunk(chunk);
         if let Some(&chunks) = self.large.get(&chunk) {
             return if inside == 0 { Ok(Object::Chunks { chunk, chunks }) } else { Err(error) };
         }
         let Some(run) = self.runs.get(&chunk) else { return Err(error) };
         let bytes = u64::from(CLASSES[run.class]);
         let unit = (inside / bytes) as u32;
-        if !inside.is_multiple_of(bytes) || unit >= capacity(run.class) || !run.has(unit) {
+        if !inside.is_multiple_of(bytes) || unit >= run.capacity() || !run.has(unit) {
             return Err(error);
         }
         Ok(Object::Unit { chunk, unit, bytes })
@@ -391,8 +417,11 @@ impl Allocator {
     fn drop_run(&mut self, chunk: u32) {
         let run = self.runs.remove(&chunk).expect("a run is known by its chunk");
         assert_eq!(run.used, 0, "only an empty run becomes free");
+        (chunk + 1..chunk + run.chunks).for_each(|inner| {
+            self.inner.remove(&inner);
+        });
         self.partial[run.class].remove(&chunk);
-        self.spans.add(chunk, 1);
+        self.spans.add(chunk, run.chunks);
     }
 
     /// Compares the index with the pool.
@@ -400,7 +429,7 @@ impl Allocator {
         let pool = Allocator::load(cx, protocol)?;
         let differs = pool.objects() != self.objects() || pool.spans != self.spans;
         if differs {
-            return Err(Error::Corrupt { what: "the heap differs from its index", offset: self.layout.words });
+            return Err(Error::Corrupt { what: "the heap differs from its index", offset: self.layout.word(0) });
         }
         Ok(())
     }

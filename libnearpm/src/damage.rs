@@ -39,6 +39,8 @@ classes! {
     HeadShape, "head-shape", "the head describes an impossible pool";
     /// The file is shorter than the head says.
     FileShort, "file-short", "the file is shorter than its head says";
+    /// The word that says how far the pool has grown.
+    GrownWord, "grown-word", "the word for how far the pool has grown is not valid";
     /// A repair was interrupted.
     RepairInterrupted, "repair-interrupted", "a repair was interrupted";
     /// The word that says on which boot a pool on a card was opened.

@@ -177,7 +177,7 @@ pub enum Error {
     },
     /// A thread number that the pool has no log for.
     #[error(
-        "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (PoolOptions::lanes)"
+        "thread {thread} has no log: this pool has logs for the threads below {lanes}; create it with more (Options::lanes)"
     )]
     NoLane {
         /// The number.
@@ -453,7 +453,7 @@ mod signature {
     pub fn advice(found: u64) -> &'static str {
         match known(found) {
             Some((.., true)) => {
-                "make a pool of it by nearpm pool import, if libpmemobj wrote it, or open it with PMDK's own library and tools (pmempool)"
+                "open it with PMDK's own library and tools (pmempool), or make a pool of one that libpmemobj wrote by nearpm pool import, as docs/pmdk.md says"
             }
             _ => "give the path of a pool",
         }
@@ -554,7 +554,7 @@ mod tests {
             Error::NotAllocated { offset: 1 },
             Error::RootType { found: "\"A\" of 8 bytes".into(), wanted: "\"B\" of 8 bytes".into() },
             Error::Full { requested: 2, free: 1 },
-            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "PoolOptions::ring_bytes" },
+            Error::TooLarge { what: "the log ring", needed: 2, available: 1, remedy: "Options::ring_bytes" },
             Error::Nested,
             Error::Poisoned,
             Error::abort("seat 4 is taken, try another seat"),

@@ -1,77 +1,16 @@
-//! How the heap of a pool is divided: classes of objects, tables, chunks.
+//! How the heap of a pool is divided: tables, chunks, zones.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
     BITMAP_BYTES, CHUNK_BYTES, ChunkWord, HEAP_CHUNK_WORDS, HEAP_ROOT, PAGE_BYTES, PoolHead, SEALED_BITMAP_BYTES,
-    SEALED_BITS, SEALED_VERSION, UNIT_BYTES,
+    SEALED_BITS, SEALED_VERSION, SPAN_VERSION, first_zone, zone_bitmaps, zone_tables,
 };
 use nearpm_interface::seal;
 
+use crate::classes::{BITMAP_WORDS, Classes};
 use crate::damage::Class;
-use crate::error::Error;
-
-/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; 4096 and 8192
-/// get whole pages.
-pub(crate) const CLASSES: [u32; 30] = [
-    16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792,
-    2048, 2304, 2688, 3200, 4096, 5440, 8192,
-];
-
-/// Words of a bitmap in memory, of 64 bits each.
-pub(crate) const BITMAP_WORDS: usize = BITMAP_BYTES as usize / 8;
-
-/// The smallest class for a size, `None` where the object needs whole chunks.
-pub(crate) fn class_of(bytes: u64) -> Option<usize> {
-    const UNITS: usize = (CHUNK_BYTES / 2 / UNIT_BYTES) as usize;
-    const TABLE: [u8; UNITS + 1] = {
-        let mut table = [0; UNITS + 1];
-        let mut units = 0;
-        while units <= UNITS {
-            table[units] = search(units as u64 * UNIT_BYTES);
-            units += 1;
-        }
-        table
-    };
-    let units = bytes.div_ceil(UNIT_BYTES);
-    (units <= UNITS as u64).then(|| TABLE[units as usize].into())
-}
-
-/// The smallest class for a multiple of [`UNIT_BYTES`] that some class holds.
-const fn search(bytes: u64) -> u8 {
-    let lines = bytes.is_multiple_of(LINE_U64);
-    let pages = bytes.is_multiple_of(PAGE_BYTES);
-    let mut class = 0;
-    loop {
-        let size = CLASSES[class] as u64;
-        if size >= bytes && (!lines || size.is_multiple_of(LINE_U64)) && (!pages || size.is_multiple_of(PAGE_BYTES)) {
-            return class as u8;
-        }
-        class += 1;
-    }
-}
-
-/// The class of a size that a chunk's word may name.
-pub(crate) fn class_named(object_bytes: u32) -> usize {
-    let class = class_of(object_bytes.into()).filter(|&class| CLASSES[class] == object_bytes);
-    class.expect("the word was found sound")
-}
-
-/// Objects of a class in a chunk.
-pub(crate) fn capacity(class: usize) -> u32 {
-    CHUNK_BYTES as u32 / CLASSES[class]
-}
-
-/// The first word of a run's bitmap that has a bit behind the last object.
-pub(crate) fn bits_beyond(class: usize, bitmap: &[u64; BITMAP_WORDS]) -> Option<usize> {
-    let beyond = |(at, &word): (usize, &u64)| {
-        let units = capacity(class).saturating_sub(at as u32 * 64);
-        units < 64 && word >> units != 0
-    };
-    bitmap.iter().enumerate().position(beyond)
-}
 
 /// How the words of the heap's tables are written: root, chunk words, bitmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +24,7 @@ pub(crate) enum Form {
 impl Form {
     /// That of a pool.
     pub fn of(head: &PoolHead) -> Form {
-        if head.version == SEALED_VERSION { Form::Sealed } else { Form::Plain }
+        if matches!(head.version, SEALED_VERSION | SPAN_VERSION) { Form::Sealed } else { Form::Plain }
     }
 
     /// Objects that a word of a bitmap has bits for.
@@ -156,7 +95,7 @@ impl Form {
     }
 
     /// The bits of a bitmap that lies in the pool as these words, and its first damaged word.
-    fn decode_bitmap(self, words: &[u64]) -> ([u64; BITMAP_WORDS], Option<usize>) {
+    pub fn decode_bitmap(self, words: &[u64]) -> ([u64; BITMAP_WORDS], Option<usize>) {
         let mut bitmap = [0; BITMAP_WORDS];
         if self == Form::Plain {
             bitmap.copy_from_slice(words);
@@ -185,14 +124,18 @@ impl Form {
 /// Parts of the heap, as offsets in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeapLayout {
-    pub words: u64,
+    words: u64,
     bitmaps: u64,
     /// Offset of the first chunk.
     pub first: u64,
-    /// Number of chunks.
+    /// Chunks of which the tables lie in front of the first one: those that there were when the pool was made.
+    base: u32,
+    /// Number of all chunks.
     pub chunks: u64,
     /// How the tables are written.
     pub form: Form,
+    /// Which sizes objects have.
+    pub classes: Classes,
 }
 
 impl HeapLayout {
@@ -211,7 +154,11 @@ impl HeapLayout {
         }
         let words = head.heap() + HEAP_CHUNK_WORDS;
         let bitmaps = head.heap() + (HEAP_CHUNK_WORDS + chunks * 8).next_multiple_of(LINE_U64);
-        HeapLayout { words, bitmaps, first: head.heap() + overhead(chunks), chunks, form }
+        let first = head.heap() + overhead(chunks);
+        let base = chunks as u32;
+        let grown = head.grown().saturating_sub(first) / CHUNK_BYTES;
+        let chunks = if head.grown() == 0 { chunks } else { grown.max(chunks) };
+        HeapLayout { words, bitmaps, first, base, chunks, form, classes: Classes::of(head) }
     }
 
     /// Offsets that programs may use.
@@ -243,8 +190,102 @@ impl HeapLayout {
     }
 
     /// Offset of a chunk's word.
+    #[inline]
     pub fn word(&self, chunk: u32) -> u64 {
-        self.words + 8 * u64::from(chunk)
+        if chunk < self.base { self.words + 8 * u64::from(chunk) } else { self.zone(chunk).word(chunk) }
+    }
+
+    /// The zone of a chunk that came by growth.
+    #[cold]
+    fn zone(&self, chunk: u32) -> Part {
+        let (base, unit) = (u64::from(self.base), u64::from(first_zone(self.base)));
+        let doublings = ((u64::from(chunk) - base) / unit + 1).ilog2();
+        let (start, chunks) = (base + unit * ((1 << doublings) - 1), unit << doublings);
+        let end = (start + chunks).min(self.chunks.max(u64::from(chunk) + 1));
+        let words = self.chunk(start as u32);
+        Part {
+            chunks: start as u32..end as u32,
+            tables: zone_tables(chunks) as u32,
+            words,
+            bitmaps: words + zone_bitmaps(chunks),
+            bitmap_bytes: self.form.bitmap_bytes(),
+        }
+    }
+
+    /// The parts of the tables, rising: those that the pool was made with, and those of its zones.
+    pub fn parts(&self) -> impl Iterator<Item = Part> + use<> {
+        let layout = *self;
+        let bitmap_bytes = self.form.bitmap_bytes();
+        let base = Part { chunks: 0..self.base, tables: 0, words: self.words, bitmaps: self.bitmaps, bitmap_bytes };
+        let behind = move |chunk: u32| (u64::from(chunk) < layout.chunks).then(|| layout.zone(chunk));
+        let zones = std::iter::successors(behind(self.base), move |zone| behind(zone.chunks.end));
+        std::iter::once(base).chain(zones)
+    }
+
+    /// The same with another number of chunks.
+    pub fn with_chunks(self, chunks: u64) -> HeapLayout {
+        HeapLayout { chunks, ..self }
+    }
+
+    /// Chunks that there were when the pool was made.
+    pub fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// Where the words and bitmaps of chunks lie.
+    pub fn tables_of(&self, chunks: Range<u32>) -> impl Iterator<Item = Range<u64>> + use<> {
+        self.parts().flat_map(move |part| {
+            let of = chunks.start.max(part.chunks.start)..chunks.end.min(part.chunks.end);
+            let parts = (!of.is_empty()).then(|| {
+                let words = part.word(of.start)..part.word(of.end - 1) + 8;
+                [words, part.bitmap(of.start)..part.bitmap(of.end - 1) + part.bitmap_bytes]
+            });
+            parts.into_iter().flatten()
+        })
+    }
+
+    /// Whether a zone begins with a chunk.
+    pub fn begins_zone(&self, chunk: u32) -> bool {
+        chunk >= self.base && self.zone(chunk).chunks.start == chunk
+    }
+
+    /// The chunk whose word is at an offset.
+    pub fn chunk_of_word(&self, offset: u64) -> Option<u32> {
+        let has = |part: &Part| (part.words..part.words + 8 * part.count()).contains(&offset);
+        self.parts().find(has).map(|part| part.chunks.start + ((offset - part.words) / 8) as u32)
+    }
+
+    /// The layout with so many more bytes up to an offset, of which whole chunks count; `None` where that are too few.
+    pub fn grown_to(&self, end: u64) -> Option<HeapLayout> {
+        let chunks = end.checked_sub(self.first)? / CHUNK_BYTES;
+        if chunks <= u64::from(self.base) || chunks > u64::from(u32::MAX) {
+            return None;
+        }
+        // A zone needs room for more than its tables.
+        let last = self.zone(chunks as u32 - 1);
+        let into_zone = chunks - u64::from(last.chunks.start);
+        let chunks = if into_zone <= u64::from(last.tables) { chunks - into_zone } else { chunks };
+        (chunks > self.chunks).then_some(HeapLayout { chunks, ..*self })
+    }
+
+    /// Offset of the end of the least growth.
+    pub fn least_growth(&self) -> u64 {
+        let next = self.chunks as u32;
+        let zone = self.zone(next);
+        let tables = if zone.chunks.start == next { zone.tables } else { 0 };
+        self.range().end + (u64::from(tables) + 1) * CHUNK_BYTES
+    }
+
+    /// The zones that there are beyond those of another layout: those that a growth makes.
+    pub fn zones_since(&self, former: &HeapLayout) -> impl Iterator<Item = Part> + use<> {
+        let chunks = former.chunks;
+        let base = u64::from(former.base);
+        self.parts().filter(move |part| u64::from(part.chunks.start) >= chunks.max(base))
+    }
+
+    /// The word of a zone's first chunk.
+    pub fn tables_word(&self, zone: &Part) -> u64 {
+        self.form.encode_chunk(ChunkWord::Tables { chunks: zone.tables })
     }
 
     /// What the word of a chunk says.
@@ -252,16 +293,25 @@ impl HeapLayout {
         let state = self.form.decode_chunk(word).ok_or(Class::ChunkWord)?;
         let fits = |chunks: u32| u64::from(chunk) + u64::from(chunks) <= self.chunks;
         match state {
-            ChunkWord::Run { object_bytes } if !CLASSES.contains(&object_bytes) => Err(Class::ChunkSize),
-            ChunkWord::Large { chunks } if !fits(chunks) => Err(Class::ChunkSpan),
+            ChunkWord::Run { object_bytes, chunks } if !self.classes.has(object_bytes, chunks) => Err(Class::ChunkSize),
+            ChunkWord::Large { chunks } | ChunkWord::Run { chunks, .. } if !fits(chunks) => Err(Class::ChunkSpan),
             ChunkWord::Log { chunks } if !fits(chunks) => Err(Class::ChunkWord),
+            ChunkWord::Tables { chunks } if !self.begins_zone(chunk) || chunks != self.zone(chunk).tables => {
+                Err(Class::ChunkWord)
+            }
+            ChunkWord::Tables { .. } => Ok(state),
+            _ if self.begins_zone(chunk) => Err(Class::ChunkWord),
             _ => Ok(state),
         }
     }
 
     /// Offset of a word of a chunk's bitmap.
+    #[inline]
     pub fn bitmap_word(&self, chunk: u32, word: usize) -> u64 {
-        self.bitmaps + u64::from(chunk) * self.form.bitmap_bytes() + 8 * word as u64
+        if chunk < self.base {
+            return self.bitmaps + u64::from(chunk) * self.form.bitmap_bytes() + 8 * word as u64;
+        }
+        self.zone(chunk).bitmap(chunk) + 8 * word as u64
     }
 
     /// The bit for an object of a run: offset of its word, and the bit in it.
@@ -276,203 +326,50 @@ impl HeapLayout {
     }
 }
 
-const _: () = {
-    let mut i = 0;
-    while i < CLASSES.len() {
-        assert!((CLASSES[i] as u64).is_multiple_of(UNIT_BYTES) && CLASSES[i] as u64 <= CHUNK_BYTES / 2);
-        assert!(i == 0 || CLASSES[i] > CLASSES[i - 1]);
-        i += 1;
-    }
-};
-
-/// Which bitmaps are read; others count as blank.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bitmaps {
-    /// Each, so that bits are found where none may be.
-    All,
-    /// Those of runs: what an open needs, where each line is a load over a link.
-    OfRuns,
+/// Part of the tables: the words and bitmaps of neighbouring chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub chunks: Range<u32>,
+    /// Chunks of a zone that are its tables.
+    pub tables: u32,
+    /// Offset of the first chunk's word.
+    pub words: u64,
+    pub bitmaps: u64,
+    bitmap_bytes: u64,
 }
 
-/// Words that are read at once.
-const PIECE_WORDS: usize = 8192;
-
-/// Chunk words and bitmaps, as a pool has them. Those that are zero take no memory: that is given when a word is written.
-pub(crate) struct HeapTables {
-    pub layout: HeapLayout,
-    words: Box<[u64]>,
-    /// For each chunk the number of its bitmap, from 1; 0: it is blank.
-    places: Box<[u32]>,
-    bitmaps: Vec<[u64; BITMAP_WORDS]>,
-    /// Chunks with a damaged word in their bitmap, each with the first one. It counts as blank.
-    damaged: BTreeMap<u32, usize>,
-}
-
-/// So many zeros. They take memory when one is written: the system gives pages of zeros, where a loop that writes them would touch them all.
-fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
-    let what = "the tables of the pool's heap";
-    bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| Error::NoMemory { what })
-}
-
-impl HeapTables {
-    /// Reads them by a function that loads bytes from an offset, as far as `data` says that a range of them may be other than zero.
-    pub fn load(
-        layout: HeapLayout,
-        of: Bitmaps,
-        data: impl Fn(Range<u64>) -> Vec<Range<u64>>,
-        mut load: impl FnMut(u64, &mut [u8]) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        let mut read = |mut offset, words: &mut [u64]| {
-            for words in words.chunks_mut(PIECE_WORDS) {
-                let mut bytes = zeros(words.len() * 8)?;
-                load(offset, &mut bytes)?;
-                for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                    *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-                }
-                offset += bytes.len() as u64;
-            }
-            Ok::<(), Error>(())
-        };
-        let chunks = layout.chunks as usize;
-        let (words, places) = (zeros(chunks)?, zeros(chunks)?);
-        let mut tables = HeapTables { layout, words, places, bitmaps: Vec::new(), damaged: BTreeMap::new() };
-        for part in data(layout.words..layout.words + 8 * layout.chunks) {
-            let first = (part.start - layout.words) / 8;
-            let last = (part.end - layout.words).div_ceil(8);
-            read(layout.words + 8 * first, &mut tables.words[first as usize..last as usize])?;
-        }
-        let bitmap_bytes = layout.form.bitmap_bytes();
-        let bitmap_words = (bitmap_bytes / 8) as usize;
-        match of {
-            Bitmaps::All => {
-                let bitmaps_of_piece = PIECE_WORDS / bitmap_words;
-                let mut words = zeros(bitmaps_of_piece * bitmap_words)?;
-                for part in data(layout.bitmaps..layout.bitmaps + bitmap_bytes * layout.chunks) {
-                    let first = (part.start - layout.bitmaps) / bitmap_bytes;
-                    let last = (part.end - layout.bitmaps).div_ceil(bitmap_bytes);
-                    for start in (first..last).step_by(bitmaps_of_piece) {
-                        let count = bitmaps_of_piece.min((last - start) as usize);
-                        let words = &mut words[..count * bitmap_words];
-                        read(layout.bitmap_word(start as u32, 0), words)?;
-                        (start as u32..)
-                            .zip(words.chunks_exact(bitmap_words))
-                            .try_for_each(|(chunk, bitmap)| tables.keep(chunk, bitmap))?;
-                    }
-                }
-            }
-            Bitmaps::OfRuns => {
-                let mut bitmap = zeros(bitmap_words)?;
-                for chunk in 0..layout.chunks as u32 {
-                    if matches!(layout.form.decode_chunk(tables.word(chunk)), Some(ChunkWord::Run { .. })) {
-                        read(layout.bitmap_word(chunk, 0), &mut bitmap)?;
-                        tables.keep(chunk, &bitmap)?;
-                    }
-                }
-            }
-        }
-        Ok(tables)
+impl Part {
+    /// Chunks.
+    pub fn count(&self) -> u64 {
+        u64::from(self.chunks.end - self.chunks.start)
     }
 
-    /// Keeps the bitmap that lies in the pool as these words.
-    fn keep(&mut self, chunk: u32, words: &[u64]) -> Result<(), Error> {
-        if words.iter().all(|&word| word == 0) {
-            return Ok(());
-        }
-        let (bitmap, damaged) = self.layout.form.decode_bitmap(words);
-        self.damaged.extend(damaged.map(|word| (chunk, word)));
-        self.bitmaps.try_reserve(1).map_err(Error::no_memory("the tables of the pool's heap"))?;
-        self.bitmaps.push(bitmap);
-        self.places[chunk as usize] = self.bitmaps.len() as u32;
-        Ok(())
+    fn at(&self, chunk: u32) -> u64 {
+        u64::from(chunk - self.chunks.start)
     }
 
-    /// Offset of the first damaged word of a chunk's bitmap.
-    pub fn damaged(&self, chunk: u32) -> Option<u64> {
-        self.damaged.get(&chunk).map(|&word| self.layout.bitmap_word(chunk, word))
-    }
-
-    /// The word of a chunk.
     pub fn word(&self, chunk: u32) -> u64 {
-        self.words[chunk as usize]
+        self.words + 8 * self.at(chunk)
     }
 
-    /// How many chunks from one on have neither word nor bits: in a large pool that is most.
-    pub fn blank_from(&self, chunk: u32) -> u32 {
-        let from = chunk as usize;
-        let tables = self.words[from..].iter().zip(&self.places[from..]);
-        tables.take_while(|&(&word, &place)| word == 0 && place == 0).count() as u32
+    pub fn bitmap(&self, chunk: u32) -> u64 {
+        self.bitmaps + self.bitmap_bytes * self.at(chunk)
     }
 
-    /// The bitmap of a chunk.
-    pub fn bitmap(&self, chunk: u32) -> &[u64; BITMAP_WORDS] {
-        const BLANK: &[u64; BITMAP_WORDS] = &[0; BITMAP_WORDS];
-        match self.places[chunk as usize] {
-            0 => BLANK,
-            place => &self.bitmaps[place as usize - 1],
-        }
+    /// Where the words lie.
+    pub fn words_range(&self) -> Range<u64> {
+        self.words..self.words + 8 * self.count()
     }
 
-    /// Bits that are set in it.
-    pub fn bits(&self, chunk: u32) -> u32 {
-        if self.places[chunk as usize] == 0 {
-            return 0;
-        }
-        self.bitmap(chunk).iter().map(|word| word.count_ones()).sum()
+    /// Where the bitmaps lie.
+    pub fn bitmaps_range(&self) -> Range<u64> {
+        self.bitmaps..self.bitmaps + self.bitmap_bytes * self.count()
     }
 
-    /// The first word of the bitmap of a chunk that is no run, and has bits all the same.
-    pub fn stray(&self, chunk: u32) -> Option<usize> {
-        if self.places[chunk as usize] == 0 {
-            return None;
-        }
-        self.bitmap(chunk).iter().position(|&word| word != 0)
-    }
-
-    /// The first chunk in use that an object of whole chunks goes over.
-    pub fn in_use_inside(&self, chunk: u32, chunks: u32) -> Option<u32> {
-        // Words of runs without objects may be left there, and all others are free.
-        let in_use = |&inner: &u32| {
-            let state = self.layout.state(inner, self.word(inner));
-            matches!(state, Ok(ChunkWord::Large { .. } | ChunkWord::Log { .. })) || self.bits(inner) > 0
-        };
-        (chunk + 1..chunk + chunks).find(in_use)
-    }
-
-    /// What is wrong with the words of a chunk by themselves: class and offset.
-    pub fn damaged_words(&self, chunk: u32) -> Option<(Class, u64)> {
-        let word = self.layout.state(chunk, self.word(chunk)).err().map(|class| (class, self.layout.word(chunk)));
-        word.or_else(|| Some((Class::BitmapWord, self.damaged(chunk)?)))
-    }
-
-    /// What begins at a chunk, and its number of chunks. Of a pool that was recovered, so that there are no segments of a log.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for whatever an allocator must not build upon.
-    pub fn sound(&self, chunk: u32) -> Result<(ChunkWord, u32), Error> {
-        let here = self.layout.word(chunk);
-        let whole = |chunk| self.damaged_words(chunk).map_or(Ok(()), |(class, at)| Err(class.at(at)));
-        whole(chunk)?;
-        let word = self.layout.state(chunk, self.word(chunk)).map_err(|class| class.at(here))?;
-        let (chunks, bad) = match word {
-            ChunkWord::Run { object_bytes } => {
-                let beyond = bits_beyond(class_named(object_bytes), self.bitmap(chunk));
-                (1, beyond.map(|at| (Class::BitmapBeyond, at)))
-            }
-            ChunkWord::Free => (1, self.stray(chunk).map(|at| (Class::BitmapStray, at))),
-            ChunkWord::Large { chunks } => {
-                if self.in_use_inside(chunk, chunks).is_some() {
-                    return Err(Class::ChunkOverlap.at(here));
-                }
-                // Nobody looks at them before the object is freed, and then they must be sound.
-                (chunk + 1..chunk + chunks).try_for_each(whole)?;
-                (chunks, self.stray(chunk).map(|at| (Class::BitmapStray, at)))
-            }
-            ChunkWord::Log { .. } => return Err(Class::SegmentLeft.at(here)),
-        };
-        match bad {
-            Some((class, at)) => Err(class.at(self.layout.word_of_bits(chunk, at))),
-            None => Ok((word, chunks)),
-        }
+    /// The chunks of which a range has words or bitmaps, of so many bytes each.
+    pub fn chunks_in(&self, range: &Range<u64>, from: u64, bytes: u64) -> Range<u32> {
+        let first = self.chunks.start + ((range.start - from) / bytes) as u32;
+        first..self.chunks.start + (range.end - from).div_ceil(bytes) as u32
     }
 }
 
@@ -481,33 +378,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_keep_their_alignment() {
-        for bytes in 1..=CHUNK_BYTES {
-            let Some(class) = class_of(bytes) else {
-                assert!(bytes > 8192 || bytes % 4096 == 0);
-                continue;
-            };
-            let class = u64::from(CLASSES[class]);
-            assert!(class >= bytes);
-            assert!(bytes % 64 != 0 || class % 64 == 0);
-            assert!(bytes % 4096 != 0 || class % 4096 == 0);
-            assert!(class <= bytes + bytes / 2 + 48, "{bytes} bytes waste too much in {class}");
-        }
-        for (class, &bytes) in CLASSES.iter().enumerate() {
-            assert_eq!(class_of(bytes.into()), Some(class), "a size of a class is in that class");
-        }
-    }
-
-    #[test]
     fn the_heap_holds_its_own_tables() {
-        for (pages, version) in [(8, 1), (16, 1), (16, 3), (100, 1), (1000, 3), (100_000, 1), (100_000, 3)] {
+        for (pages, version) in
+            [(8, 1), (16, 1), (16, 3), (100, 1), (1000, 3), (100_000, 1), (100_000, 3), (100_000, 4)]
+        {
             let head = PoolHead { ring_bytes: 16384, lanes: 1, pages, version, ..PoolHead::default() };
             let layout = HeapLayout::of(&head);
+            assert_eq!(u64::from(layout.base), layout.chunks);
             assert!(layout.bitmaps >= layout.words + layout.chunks * 8);
             assert!(layout.first >= layout.bitmaps + layout.chunks * layout.form.bitmap_bytes());
             assert!(layout.range().end <= head.heap_end());
             assert_eq!(layout.first % PAGE_BYTES, 0);
         }
+    }
+
+    #[test]
+    fn zones_follow_the_last_chunk_and_hold_their_tables() {
+        let made = PoolHead { ring_bytes: 16384, lanes: 1, pages: 100, version: 4, ..PoolHead::default() };
+        let base = HeapLayout::of(&made);
+        assert!((0..=4).all(|more| base.grown_to(base.range().end + more * CHUNK_BYTES).is_none()));
+        assert_eq!(base.least_growth(), base.range().end + 5 * CHUNK_BYTES);
+        let end = base.range().end + (256 + 512 + 1024 + 70) * CHUNK_BYTES;
+        let grown = HeapLayout::of(&made.with_grown(end));
+        assert_eq!(Some(grown), base.grown_to(end + 100));
+        let zones: Vec<Part> = grown.zones_since(&base).collect();
+        assert!(
+            zones.iter().map(Part::count).eq([256, 512, 1024, 70])
+                && zones.iter().map(|zone| zone.tables).eq([4, 7, 13, 25])
+        );
+        let further = grown.grown_to(grown.least_growth()).unwrap();
+        assert_eq!((further.zones_since(&grown).count(), further.chunks), (0, grown.chunks + 1));
+        let mut words = Vec::new();
+        for part in grown.parts() {
+            words.extend(part.chunks.clone().map(|chunk| grown.word(chunk)));
+            assert!(part.words_range().end <= part.bitmaps);
+            let zone = grown.begins_zone(part.chunks.start);
+            let room = if zone { grown.chunk(part.chunks.start + part.tables) } else { grown.first };
+            assert!(part.bitmaps_range().end <= room);
+        }
+        assert_eq!(words.len() as u64, grown.chunks);
+        (0..).zip(words).for_each(|(chunk, word)| assert_eq!(grown.chunk_of_word(word), Some(chunk)));
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Lane {
     }
 
     fn too_large(&self, needed: u64) -> Error {
-        let (what, remedy) = ("the log ring", "PoolOptions::ring_bytes");
+        let (what, remedy) = ("the log ring", "Options::ring_bytes");
         Error::TooLarge { what, needed, available: self.capacity(), remedy }
     }
 

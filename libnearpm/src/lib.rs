@@ -1,11 +1,11 @@
 //! Crash-consistent pools and transactions for persistent memory, with or without a NearPM card.
 //!
 //! ```
-//! use nearpm::{Error, Mechanism, PoolOptions};
+//! use nearpm::{Error, Mechanism, Options};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("example.pool");
 //! # let path = path.to_str().unwrap();
-//! let pool = PoolOptions::new().mechanism(Mechanism::Undo).create(path, 1 << 20)?;
+//! let pool = Options::new().mechanism(Mechanism::Undo).create(path, 1 << 20)?;
 //! let object = pool.tx(|tx| {
 //!     let object = tx.alloc(64)?;
 //!     tx.write_u64(object, 42)?;
@@ -14,7 +14,7 @@
 //! })?;
 //! pool.close()?;
 //!
-//! let pool = PoolOptions::new().open(path)?;
+//! let pool = Options::new().open(path)?;
 //! assert_eq!(pool.root()?, object);
 //! assert_eq!(pool.tx(|tx| tx.read_u64(object))?, 42);
 //! # Ok::<(), Error>(())
@@ -36,7 +36,7 @@
 //! | modules | hold |
 //! |---|---|
 //! | `error`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
-//! | `stripes`, `memory`, `options`, `part` | media, and how pools are created and opened |
+//! | `stripes`, `memory`, `lint`, `options`, `part` | media, and how pools are created and opened |
 //! | `executor`, `lane` | who makes the copies, and the log rings |
 //! | `heap`, `spans`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
 //! | `recovery` | from the logs to a pool in which none counts: rings, then segments |
@@ -55,14 +55,17 @@ mod alloc;
 mod blocks;
 pub mod cards;
 pub mod check;
+mod classes;
 pub mod collections;
 mod damage;
 pub mod direct;
 pub mod error;
 mod executor;
 mod heap;
+mod heap_tables;
 mod interval;
 mod lane;
+mod lint;
 mod mechanism;
 pub mod memory;
 mod options;
@@ -87,16 +90,17 @@ mod transaction;
 pub mod typed;
 mod write_set;
 
-pub use direct::{Fault, Lint, LintReport};
+pub use direct::Tx;
 pub use error::{Error, Problem};
+pub use lint::{Fault, Lint, LintReport};
 pub use memory::Survives;
 pub use nearpm_derive::Persistent;
 pub use nearpm_driver::pci::Caching;
-pub use options::{Durability, Engine, Mechanism, PoolOptions, Synchronisation};
+pub use options::{Durability, Engine, Mechanism, Mode, Options, Synchronisation};
 pub use pool::{CardPool, Location, Pool, list, remove};
 pub use recovery::Recovery;
 pub use statistics::{ClassState, HeapState, Statistics};
-pub use transaction::{Tx, TypedTx};
+pub use transaction::{OffsetTx, TypedTx};
 pub use typed::{Load, PLock, Persistent, Ptr, Store};
 
 /// The page for users, whose programs are compiled and run.
@@ -107,7 +111,7 @@ struct RustPage;
 /// What programs with typed objects use.
 pub mod prelude {
     pub use crate::collections::{PBTreeMap, PHashMap, PQueue, PString, PVec};
-    pub use crate::direct::{DirectOptions, DirectPool, Reader, Tx};
+    pub use crate::direct::{DirectPool, Reader, Tx};
     pub use crate::typed::{Load, PBool, PLock, Ptr, Store};
-    pub use crate::{Durability, Error, Persistent, Survives};
+    pub use crate::{Durability, Error, Options, Persistent, Survives};
 }

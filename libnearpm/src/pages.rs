@@ -172,7 +172,7 @@ impl Pages {
         logical.iter().for_each(|&logical| needed[self.member(logical)] += 1);
         for (free, needed) in self.free.iter().zip(needed) {
             if needed > free.len() {
-                let (what, remedy) = ("the spare pages", "PoolOptions::spare_pages");
+                let (what, remedy) = ("the spare pages", "Options::spare_pages");
                 let (needed, available) = (needed as u64 * PAGE_BYTES, free.len() as u64 * PAGE_BYTES);
                 return Err(Error::TooLarge { what, needed, available, remedy });
             }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
+use crate::classes::capacity_of;
+
 macro_rules! counters {
     ($( $(#[doc = $doc:literal])* $name:ident ),* $(,)?) => {
         /// What a pool has done since it was opened, its recovery included. The same counters are given by [`crate::Pool::statistics`], by
@@ -125,19 +127,19 @@ impl HeapState {
             state.largest_free_bytes = state.largest_free_bytes.max(span);
             match word {
                 _ if is_free => state.free_chunks += 1,
-                ChunkWord::Run { object_bytes } => {
+                ChunkWord::Run { object_bytes, chunks } => {
                     let none = ClassState { object_bytes, runs: 0, objects: 0, free: 0 };
                     let class = classes.entry(object_bytes).or_insert(none);
-                    class.runs += 1;
+                    class.runs += u64::from(chunks);
                     class.objects += u64::from(used);
-                    class.free += CHUNK_BYTES / u64::from(object_bytes) - u64::from(used);
+                    class.free += u64::from(capacity_of(object_bytes, chunks) - used);
                 }
                 ChunkWord::Large { chunks } => {
                     state.large_objects += 1;
                     state.large_bytes += u64::from(chunks) * CHUNK_BYTES;
                 }
                 ChunkWord::Log { chunks } => state.log_bytes += u64::from(chunks) * CHUNK_BYTES,
-                ChunkWord::Free => {}
+                ChunkWord::Free | ChunkWord::Tables { .. } => {}
             }
         }
         state.classes = classes.into_values().collect();

@@ -5,15 +5,15 @@ mod common;
 mod on_card;
 
 use common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 use nearpm_driver::Posting;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use on_card::{Registered, mock, posting};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
-fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(64 * 1024).epoch_ops(5)
+fn options(mechanism: Mechanism, engine: Engine) -> Options {
+    Options::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(64 * 1024).epoch_ops(5)
 }
 
 /// Does operations until the power fails; returns the states that may survive.
@@ -202,7 +202,7 @@ fn a_log_captures_what_the_program_has_stored_and_not_flushed() {
     for seed in 0..80 {
         let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
         let engine = if seed % 2 == 0 { Engine::Card } else { Engine::Cpu };
-        let options = PoolOptions::new().engine(engine).lanes(2).ring_bytes(64 * 1024);
+        let options = Options::new().engine(engine).lanes(2).ring_bytes(64 * 1024);
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
         let page = object / 4096 * 4096;
@@ -237,7 +237,7 @@ fn a_log_captures_what_the_program_has_stored_and_not_flushed() {
 fn the_primitives_work_on_a_card() {
     for seed in 0..20 {
         let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
-        let options = PoolOptions::new().engine(Engine::Card).lanes(3).ring_bytes(32 * 1024);
+        let options = Options::new().engine(Engine::Card).lanes(3).ring_bytes(32 * 1024);
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let (object, reference) = pool.tx(|tx| Ok((tx.alloc_zeroed(4096)?, tx.alloc_zeroed(64)?))).unwrap();
         pool.tx(|tx| tx.write_u64(reference, object)).unwrap();
@@ -399,7 +399,7 @@ fn one_damaged_copy_of_the_table_is_survived_and_two_are_refused() {
 fn stores_of_the_program_and_redo_transactions_see_each_other() {
     for seed in 0..60 {
         let card = Registered::new(MockCard::new(mock(seed)), posting(seed)).unwrap();
-        let options = PoolOptions::new().mechanism(Mechanism::Redo).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024);
+        let options = Options::new().mechanism(Mechanism::Redo).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024);
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
         for round in 1..6u8 {
@@ -481,7 +481,7 @@ fn a_failed_log_of_another_thread_is_told_by_whatever_acknowledges() {
             let ordered = seed % 3 > 0;
             let settings = MockOptions { host_ordered: ordered, ..mock(seed) };
             let card = Registered::new(MockCard::new(settings), Posting::Line).unwrap();
-            let options = PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(3).ring_bytes(64 * 1024);
+            let options = Options::new().mechanism(mechanism).engine(Engine::Card).lanes(3).ring_bytes(64 * 1024);
             let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
             let other = options.create(&card.pool("other"), POOL_BYTES).unwrap();
             let object = pool.tx(|tx| tx.alloc(4096)).unwrap();
@@ -598,7 +598,7 @@ fn a_pool_is_copied_to_a_card() {
     pool.close().unwrap();
     let copied = nearpm::check::copy(file, &card.pool("copy"), None).unwrap();
     assert_eq!(copied.bytes, POOL_BYTES);
-    let pool = PoolOptions::new().open(&card.pool("copy")).unwrap();
+    let pool = Options::new().open(&card.pool("copy")).unwrap();
     assert_eq!((contents(&pool).unwrap(), pool.id()), (model.clone(), 9));
     apply(&pool, &mut model, &Operation::Put { key: 3, bytes: 50, fill: 7 }).unwrap();
     assert_eq!(contents(&pool).unwrap(), model);
@@ -608,8 +608,8 @@ fn a_pool_is_copied_to_a_card() {
     assert!(nearpm::check::check(&on_card).unwrap().is_sound());
     assert_eq!(nearpm::check::Image::open(&on_card).unwrap().info().unwrap().id, 9);
     nearpm::check::copy(&on_card, &back, None).unwrap();
-    assert_eq!(contents(&PoolOptions::new().open(&back).unwrap()).unwrap(), model);
-    let open = PoolOptions::new().open(&on_card).unwrap();
+    assert_eq!(contents(&Options::new().open(&back).unwrap()).unwrap(), model);
+    let open = Options::new().open(&on_card).unwrap();
     assert!(nearpm::check::check(&on_card).is_err(), "it is in use");
     drop(open);
     // The identifier is taken, and so is the name; nothing else appears.

@@ -3,7 +3,7 @@
 #[path = "common/on_card.rs"]
 mod on_card;
 
-use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Mechanism, Options, Pool};
 use nearpm_driver::Posting;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use on_card::{Registered, mock, posting};
@@ -12,8 +12,8 @@ const POOL_BYTES: u64 = 512 * 1024;
 /// So many lines that they do not all reach the card before something asks for it.
 const BYTES: usize = 1024;
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 * 1024)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 * 1024)
 }
 
 /// A pool on a card with an object of zeros, durably.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use common::{Model, apply, check_leaks, contents, create, operations};
 use nearpm::memory::{Event, Image, TestMemory};
-use nearpm::{Durability, Error, Mechanism, PoolOptions, Problem};
+use nearpm::{Durability, Error, Mechanism, Options, Problem};
 use nearpm_interface::media::{RING_EPOCH, RING_EXTENT};
 
 const POOL_BYTES: usize = 512 * 1024;
@@ -24,9 +24,9 @@ struct Oracle {
 }
 
 /// A small ring, so that it runs full and around within a few transactions.
-fn options(mechanism: Mechanism) -> PoolOptions {
+fn options(mechanism: Mechanism) -> Options {
     let ring_bytes = if mechanism == Mechanism::Checkpoint { 64 * 1024 } else { 16 * 1024 };
-    PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(ring_bytes).epoch_ops(5).id(7)
+    Options::new().mechanism(mechanism).lanes(1).ring_bytes(ring_bytes).epoch_ops(5).id(7)
 }
 
 /// Opens what survived and checks it against the oracle.
@@ -199,7 +199,7 @@ fn a_pool_may_be_opened_with_another_mechanism_each_time() {
 /// Old values are restored newest first: a range that was logged twice gets its first value back.
 #[test]
 fn a_range_that_was_logged_twice_gets_its_oldest_value_back() {
-    let options = PoolOptions::new().lanes(2).id(7);
+    let options = Options::new().lanes(2).id(7);
     let memory = TestMemory::new(POOL_BYTES);
     let pool = options.create_in(Box::new(memory.clone())).unwrap();
     let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
@@ -287,7 +287,7 @@ fn the_extent_shrinks_only_behind_the_epoch_word() {
 /// What one large transaction writes back, and what is left at each cut while the log is made larger before it.
 #[test]
 fn a_log_that_was_reserved_does_not_grow_and_a_cut_meanwhile_loses_nothing() {
-    let options = PoolOptions::new().mechanism(Mechanism::Undo).lanes(1).ring_bytes(128 * 1024).id(7);
+    let options = Options::new().mechanism(Mechanism::Undo).lanes(1).ring_bytes(128 * 1024).id(7);
     let lines = |reserve: bool| {
         let memory = TestMemory::new(POOL_BYTES);
         let pool = options.create_in(Box::new(memory.clone())).unwrap();
@@ -319,7 +319,7 @@ fn a_log_that_was_reserved_does_not_grow_and_a_cut_meanwhile_loses_nothing() {
 #[test]
 fn entries_of_a_former_pool_do_not_count() {
     let memory = TestMemory::new(1 << 20);
-    let options = PoolOptions::new().mechanism(Mechanism::Undo).lanes(1).id(3);
+    let options = Options::new().mechanism(Mechanism::Undo).lanes(1).id(3);
     for ring_bytes in [16384, 65536] {
         let options = options.clone().ring_bytes(ring_bytes);
         let former = options.create_in(Box::new(memory.clone())).unwrap();

@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nearpm::direct::{DirectOptions, DirectPool};
-use nearpm::{Error, PoolOptions, Problem, Survives};
+use nearpm::direct::DirectPool;
+use nearpm::{Error, Options, Problem, Survives};
 
 const BYTES: u64 = 1 << 20;
 
-fn options() -> DirectOptions {
-    DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() }
+fn options() -> Options {
+    Options::new().survives(Survives::ProcessCrash)
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -142,7 +142,7 @@ fn a_link_that_leads_nowhere_is_in_the_way_and_stays() {
 fn the_file_has_the_permissions_that_were_asked_for() {
     let (_folder, path) = folder();
     for bytes in [BYTES, 0] {
-        let with = DirectOptions { permissions: Some(0o604), ..options() };
+        let with = options().permissions(0o604);
         drop(DirectPool::create(path.to_str().unwrap(), bytes, &with).unwrap());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o604);
         fs::write(&path, vec![0; BYTES as usize]).unwrap();
@@ -153,7 +153,7 @@ fn the_file_has_the_permissions_that_were_asked_for() {
 #[test]
 fn a_pool_with_a_mechanism_is_created_whole_as_well() {
     let (folder, path) = folder();
-    let create = |bytes| PoolOptions::new().survives(Survives::ProcessCrash).create(path.to_str().unwrap(), bytes);
+    let create = |bytes| Options::new().survives(Survives::ProcessCrash).create(path.to_str().unwrap(), bytes);
     assert!(create(4096).is_err());
     assert_eq!(files(folder.path()), 0);
     drop(create(BYTES).unwrap());

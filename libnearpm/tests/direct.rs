@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::TestMemory;
-use nearpm::{Error, Mechanism, PoolOptions, Problem, Survives};
+use nearpm::{Error, Mechanism, Options, Problem, Survives};
 
 const BYTES: u64 = 1 << 20;
 
-fn options() -> DirectOptions {
-    DirectOptions { survives: Survives::ProcessCrash, id: Some(3), ..DirectOptions::default() }
+fn options() -> Options {
+    Options::new().survives(Survives::ProcessCrash).id(3)
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -95,7 +95,7 @@ fn a_file_that_exists_is_filled_only_if_it_is_blank_and_large_enough() {
 #[test]
 fn in_place_on_an_ordinary_file_is_refused_before_anything_is_written() {
     let (_folder, path) = folder();
-    let in_place = DirectOptions { mode: Mode::InPlace, survives: Survives::PowerCut, ..options() };
+    let in_place = options().mode(Mode::InPlace).survives(Survives::PowerCut);
     let create = |bytes| DirectPool::create(path.to_str().unwrap(), bytes, &in_place);
     assert!(matches!(problem(create(BYTES)), Problem::BadOption { .. }));
     assert!(!path.exists());
@@ -112,14 +112,14 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
         if mechanism == Mechanism::Shadow {
             continue;
         }
-        let pool = PoolOptions::new().mechanism(mechanism).open_in(memory()).unwrap();
+        let pool = Options::new().mechanism(mechanism).open_in(memory()).unwrap();
         let root = pool.root().unwrap();
         assert_ne!(root, 0, "the log was read by {mechanism:?}");
         pool.tx(|tx| tx.free(root)).unwrap();
         pool.check().unwrap();
     }
     let memory = TestMemory::new(BYTES as usize);
-    let pool = PoolOptions::new().mechanism(Mechanism::Shadow).create_in(Box::new(memory.clone())).unwrap();
+    let pool = Options::new().mechanism(Mechanism::Shadow).create_in(Box::new(memory.clone())).unwrap();
     pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
     pool.close().unwrap();
     assert!(matches!(problem(DirectPool::open_in(Box::new(memory), &options())), Problem::BadOption { .. }));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
-use nearpm::{Engine, Error, Mechanism, PoolOptions, Problem, cards};
+use nearpm::direct::{DirectPool, Mode};
+use nearpm::{Engine, Error, Mechanism, Options, Problem, cards};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
@@ -50,12 +50,12 @@ fn problem(result: Result<DirectPool, Error>) -> Problem {
     }
 }
 
-fn create(card: &Registered, options: &DirectOptions) -> Result<DirectPool, Error> {
+fn create(card: &Registered, options: &Options) -> Result<DirectPool, Error> {
     DirectPool::create(&card.pool("p"), BYTES, options)
 }
 
 fn open(card: &Registered) -> DirectPool {
-    DirectPool::open(&card.pool("p"), &DirectOptions::default()).unwrap()
+    DirectPool::open(&card.pool("p"), &Options::new()).unwrap()
 }
 
 /// Commits a new root of so many bytes, all of them `fill`, and frees the former one.
@@ -110,28 +110,28 @@ fn expected(bytes: usize, fill: u8, written: &[u8]) -> Vec<u8> {
 #[test]
 fn what_a_card_cannot_have_is_refused_before_anything_is_written() {
     let card = Registered::new(1);
-    let in_place = DirectOptions { mode: Mode::InPlace, ..DirectOptions::default() };
+    let in_place = Options::new().mode(Mode::InPlace);
     let Problem::BadOption { what } = problem(create(&card, &in_place)) else { panic!("another problem") };
     assert!(what.contains("use Mode::WorkingCopy"), "{what}");
-    let cut = DirectOptions { power_cut: Some("fence=3".parse().unwrap()), ..DirectOptions::default() };
+    let cut = Options::new().power_cut("fence=3".parse::<nearpm::memory::PowerCut>().unwrap());
     assert!(matches!(problem(create(&card, &cut)), Problem::BadOption { .. }));
     for bytes in [0, 8192] {
-        let created = DirectPool::create(&card.pool("p"), bytes, &DirectOptions::default());
+        let created = DirectPool::create(&card.pool("p"), bytes, &Options::new());
         assert!(matches!(problem(created), Problem::TooSmall { .. }));
     }
-    let created = DirectPool::create(&card.pool("p"), 1 << 40, &DirectOptions::default());
+    let created = DirectPool::create(&card.pool("p"), 1 << 40, &Options::new());
     assert!(matches!(problem(created), Problem::NoSpace { .. }));
-    let created = DirectPool::create("card:nobody/p", BYTES, &DirectOptions::default());
+    let created = DirectPool::create("card:nobody/p", BYTES, &Options::new());
     assert!(matches!(problem(created), Problem::UnknownCard { .. }));
     assert_eq!(card.names(), [""; 0]);
-    assert!(matches!(problem(DirectPool::open(&card.pool("p"), &DirectOptions::default())), Problem::NotFound));
+    assert!(matches!(problem(DirectPool::open(&card.pool("p"), &Options::new())), Problem::NotFound));
 
-    let pool = create(&card, &DirectOptions { id: Some(7), ..DirectOptions::default() }).unwrap();
+    let pool = create(&card, &Options::new().id(7)).unwrap();
     assert_eq!(pool.id(), 7);
-    assert_eq!(problem(create(&card, &DirectOptions::default())), Problem::Exists);
-    let same = DirectPool::create(&card.pool("q"), BYTES, &DirectOptions { id: Some(7), ..DirectOptions::default() });
+    assert_eq!(problem(create(&card, &Options::new())), Problem::Exists);
+    let same = DirectPool::create(&card.pool("q"), BYTES, &Options::new().id(7));
     assert!(matches!(problem(same), Problem::BadOption { .. }));
-    let again = DirectPool::open(&card.pool("p"), &DirectOptions::default());
+    let again = DirectPool::open(&card.pool("p"), &Options::new());
     assert_eq!(problem(again), Problem::InUse { process: Some(std::process::id()) });
     assert!(nearpm::remove(&card.pool("p")).is_err());
     assert!(matches!(problem(DirectPool::open(&card.pool("p"), &in_place)), Problem::BadOption { .. }));
@@ -148,7 +148,7 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
         let engine = if seed % 5 == 4 { Engine::Cpu } else { Engine::Card };
         let what = format!("{mechanism:?}, {engine:?}, seed {seed}");
         let mut card = Registered::new(seed);
-        create(&card, &DirectOptions::default()).unwrap().close().unwrap();
+        create(&card, &Options::new()).unwrap().close().unwrap();
         for round in 0..4u8 {
             let bytes = [60, 700, 5000, 20_000][(seed as usize + usize::from(round)) % 4];
             let pool = open(&card);
@@ -161,7 +161,7 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
                 std::mem::forget(pool);
                 card = card.next_process();
             }
-            let options = PoolOptions::new().mechanism(mechanism).engine(engine).epoch_ops(1);
+            let options = Options::new().mechanism(mechanism).engine(engine).epoch_ops(1);
             let pool = options.open(&card.pool("p")).unwrap_or_else(|e| panic!("{what}: {e}"));
             pool.check().unwrap();
             let root = pool.root().unwrap();
@@ -183,12 +183,12 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
 #[test]
 fn pages_that_shadow_paging_has_moved_are_refused() {
     let card = Registered::new(2);
-    let pool = PoolOptions::new().mechanism(Mechanism::Shadow).create(&card.pool("p"), BYTES).unwrap();
+    let pool = Options::new().mechanism(Mechanism::Shadow).create(&card.pool("p"), BYTES).unwrap();
     pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
     pool.close().unwrap();
-    let opened = DirectPool::open(&card.pool("p"), &DirectOptions::default());
+    let opened = DirectPool::open(&card.pool("p"), &Options::new());
     assert!(matches!(problem(opened), Problem::BadOption { .. }));
-    PoolOptions::new().mechanism(Mechanism::Shadow).open(&card.pool("p")).unwrap().check().unwrap();
+    Options::new().mechanism(Mechanism::Shadow).open(&card.pool("p")).unwrap().check().unwrap();
 }
 
 /// The card goes away at any access: no call claims anything afterwards, and none blames the pool.
@@ -196,7 +196,7 @@ fn pages_that_shadow_paging_has_moved_are_refused() {
 fn a_card_that_goes_away_is_an_error_and_ends_the_pool() {
     const LONG: usize = 20_000;
     let card = Registered::new(3);
-    let pool = create(&card, &DirectOptions::default()).unwrap();
+    let pool = create(&card, &Options::new()).unwrap();
     put_root(&pool, LONG, 1).unwrap();
     drop(pool);
     let image = card.mock.power_cut();
@@ -218,7 +218,7 @@ fn a_card_that_goes_away_is_an_error_and_ends_the_pool() {
             _ => opened + n * (worked - opened) / 90,
         };
         let card = powered(n, Some(cut_after));
-        let error = match DirectPool::open(&card.pool("p"), &DirectOptions::default()) {
+        let error = match DirectPool::open(&card.pool("p"), &Options::new()) {
             Err(error) => error,
             Ok(pool) => {
                 assert!(n % 3 > 0, "cut after {cut_after} of {opened} accesses in the opening");
@@ -242,12 +242,14 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
         ("persist", |pool| persist(pool, 8)),
         ("long persist", |pool| persist(pool, 100_000)),
     ];
-    for (what, call) in calls {
+    let ways = [None, Some(Mechanism::Undo), Some(Mechanism::Redo), Some(Mechanism::Checkpoint)];
+    for (by, (what, call)) in ways.into_iter().flat_map(|by| calls.map(|call| (by, call))) {
         let card = Registered::new(4);
-        let pool = create(&card, &DirectOptions::default()).unwrap();
+        // The pool's mechanism uses the second of two rings.
+        let (ring, ring_bytes) = (PAGE_BYTES, 128 << 10);
+        let pool = create(&card, &Options::new().mechanism(by).lanes(2).ring_bytes(ring_bytes)).unwrap();
         put_root(&pool, 100_000, 1).unwrap();
         let base = nearpm::list(card.name.name()).unwrap()[0].base;
-        let (ring, ring_bytes) = (PAGE_BYTES, 16 << 10);
         let mapping =
             PoolMapping { pool: pool.id(), thread: 0, base, bytes: pool.bytes(), ring, ring_bytes, committed: 0 };
         card.card.map_pool(mapping).unwrap();
@@ -265,8 +267,8 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
         card.card.post(1, log, true).unwrap();
         card.mock.finish_commands();
         let error = call(&pool).unwrap_err();
-        assert!(matches!(error, Error::LogFailed { .. }), "{what}: {error}");
-        assert!(matches!(pool.begin(), Err(Error::Poisoned)), "{what}");
+        assert!(matches!(error, Error::LogFailed { .. }), "{by:?}, {what}: {error}");
+        assert!(matches!(pool.begin(), Err(Error::Poisoned)), "{by:?}, {what}");
     }
 }
 
@@ -279,7 +281,7 @@ fn threads_that_wait_together_lose_nothing_acknowledged() {
     const APART: u64 = 256;
     let mut cut = 0;
     for (seed, mechanism) in (0..8).flat_map(|seed| [Mechanism::Undo, Mechanism::Redo].map(|by| (seed, by))) {
-        let options = DirectOptions { mechanism: Some(mechanism), ..DirectOptions::default() };
+        let options = Options::new().mechanism(mechanism);
         let settings = |cut_after| MockOptions { pm_bytes: 4 << 20, seed, cut_after, ..MockOptions::default() };
         let card = Registered::of(MockCard::new(settings(None)));
         let pool = create(&card, &options).unwrap();
@@ -331,7 +333,7 @@ fn what_the_ring_has_no_room_for_survives_too() {
     const LONG: usize = 100_000;
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
         let mut card = Registered::new(6);
-        let options = DirectOptions { mechanism: Some(mechanism), ..DirectOptions::default() };
+        let options = Options::new().mechanism(mechanism);
         let pool = create(&card, &options).unwrap();
         put_root(&pool, LONG, 1).unwrap();
         let root = pool.root();

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
-use nearpm::{Error, Pool, PoolOptions, Problem, Survives, cards};
+use nearpm::direct::{DirectPool, Mode};
+use nearpm::{Error, Options, Pool, Problem, Survives, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
 
@@ -42,7 +42,7 @@ fn a_child_changes_nothing_of_a_direct_pool() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
         let location = path.to_str().unwrap();
-        let options = DirectOptions { mode, survives: Survives::ProcessCrash, ..DirectOptions::default() };
+        let options = Options::new().mode(mode).survives(Survives::ProcessCrash);
         let pool = DirectPool::create(location, 4 << 20, &options).unwrap();
         let mut open = pool.begin().unwrap();
         let object = open.alloc(&pool, 64).unwrap().offset;
@@ -84,7 +84,7 @@ fn a_child_changes_nothing_of_a_pool() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let location = path.to_str().unwrap();
-    let options = PoolOptions::new().survives(Survives::ProcessCrash);
+    let options = Options::new().survives(Survives::ProcessCrash);
     let pool = options.create(location, 4 << 20).unwrap();
     let object = pool.tx(|tx| tx.alloc(64)).unwrap();
     let before = std::fs::read(&path).unwrap();
@@ -109,7 +109,7 @@ fn a_child_gives_no_pool_of_a_card_back() {
     let mock = MockCard::new(MockOptions { pm_bytes: 4 << 20, ..MockOptions::default() });
     let card = Arc::new(Card::open(Arc::new(mock), CardOptions::default()).unwrap());
     let name = cards::Registered::new(card);
-    let (location, options) = (name.pool("p"), DirectOptions::default());
+    let (location, options) = (name.pool("p"), Options::new());
     let mut parent = Some(DirectPool::create(&location, 512 << 10, &options).unwrap());
     assert!(in_child(|| {
         let closed = parent.take().unwrap().close().is_ok();

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::TestMemory;
-use nearpm::{Fault, Lint, LintReport};
+use nearpm::{Fault, Lint, LintReport, Options};
 
 type Reports = Arc<Mutex<Vec<LintReport>>>;
 
@@ -38,7 +38,7 @@ fn run(mode: Mode, program: Program) -> (Vec<LintReport>, u64) {
     let reports = Reports::default();
     let told = reports.clone();
     let lint = Lint::Call(Arc::new(move |report: &LintReport| told.lock().unwrap().push(*report)));
-    let options = DirectOptions { mode, lint, ..DirectOptions::default() };
+    let options = Options::new().mode(mode).lint(lint);
     let pool = DirectPool::create_in(Box::new(TestMemory::new(1 << 20)), &options).unwrap();
     let object = allocate(&pool, 256);
     program(&pool, object);
@@ -184,5 +184,5 @@ fn a_published_object_whose_bytes_are_not_durable() {
 
 #[test]
 fn without_it_nothing_is_kept() {
-    assert!(matches!(DirectOptions::default().lint, Lint::Off));
+    assert!(format!("{:?}", Options::new()).contains("lint: Off"));
 }

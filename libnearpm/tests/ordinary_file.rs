@@ -94,12 +94,12 @@ impl Drop for Ext4 {
 }
 
 fn open(path: &Path) -> DirectPool {
-    DirectPool::open(path.to_str().unwrap(), &DirectOptions::default()).unwrap()
+    DirectPool::open(path.to_str().unwrap(), &Options::new()).unwrap()
 }
 
 /// Makes a pool that is closed again.
 fn closed(path: &Path) {
-    DirectPool::create(path.to_str().unwrap(), BYTES, &DirectOptions::default()).unwrap().close().unwrap();
+    DirectPool::create(path.to_str().unwrap(), BYTES, &Options::new()).unwrap().close().unwrap();
 }
 
 /// Bytes that the device got for each transaction, and bytes that were logged for each.
@@ -119,9 +119,7 @@ fn bytes_of_a_set(ext4: &Ext4, pool: &DirectPool) -> (u64, u64) {
 type History = fn(&Ext4, &Path) -> DirectPool;
 
 const HISTORIES: [(&str, History); 4] = [
-    ("created by the process", |_, path| {
-        DirectPool::create(path.to_str().unwrap(), BYTES, &DirectOptions::default()).unwrap()
-    }),
+    ("created by the process", |_, path| DirectPool::create(path.to_str().unwrap(), BYTES, &Options::new()).unwrap()),
     ("read as a whole before", |_, path| {
         closed(path);
         fs::read(path).unwrap();
@@ -176,7 +174,7 @@ fn a_full_medium_keeps_no_pool_shut() {
     let path = ext4.mount_point().join("pool");
     for object_bytes in [1000, 20_000] {
         File::create(&path).and_then(|file| file.set_len(64 << 20)).unwrap();
-        let pool = DirectPool::create(path.to_str().unwrap(), 0, &DirectOptions::default()).unwrap();
+        let pool = DirectPool::create(path.to_str().unwrap(), 0, &Options::new()).unwrap();
         let add = |count| pool.tx(|tx| (0..count).try_for_each(|_| tx.alloc(object_bytes).map(drop)));
         let mut objects = 0;
         for at_once in [100, 10, 1] {

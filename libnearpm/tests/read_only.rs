@@ -4,18 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::TestMemory;
-use nearpm::{Error, Mechanism, PoolOptions, Problem};
+use nearpm::{Error, Mechanism, Options, Problem};
 
 const BYTES: u64 = 1 << 20;
 
-fn writing() -> DirectOptions {
-    DirectOptions { survives: nearpm::Survives::ProcessCrash, ..DirectOptions::default() }
+fn writing() -> Options {
+    Options::new().survives(nearpm::Survives::ProcessCrash)
 }
 
-fn reading() -> DirectOptions {
-    DirectOptions { read_only: true, ..writing() }
+fn reading() -> Options {
+    writing().read_only(true)
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -24,7 +24,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn open(path: &Path, options: &DirectOptions) -> Result<DirectPool, Error> {
+fn open(path: &Path, options: &Options) -> Result<DirectPool, Error> {
     DirectPool::open(path.to_str().unwrap(), options)
 }
 
@@ -57,7 +57,7 @@ fn readers_share_a_pool_and_recover_it_for_themselves() {
     read_only.set_readonly(true);
     fs::set_permissions(&path, read_only).unwrap();
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
-        let options = DirectOptions { mode, ..reading() };
+        let options = reading().mode(mode);
         let (first, second) = (open(&path, &options).unwrap(), open(&path, &options).unwrap());
         assert_eq!((first.root(), second.root(), first.recovery().redone), (object, object, 1));
         assert_eq!((root_byte(&first), root_byte(&second)), (7, 7));
@@ -69,7 +69,7 @@ fn readers_share_a_pool_and_recover_it_for_themselves() {
         assert_eq!(root_byte(&second), 7);
     }
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
-        let options = PoolOptions::new().mechanism(mechanism).read_only(true);
+        let options = Options::new().mechanism(mechanism).read_only(true);
         let pools = [(); 2].map(|()| options.open(path.to_str().unwrap()).unwrap());
         for pool in &pools {
             assert_eq!(pool.tx(|tx| tx.read_vec(object, 64)).unwrap(), [7; 64]);
@@ -154,15 +154,15 @@ fn what_cannot_be_read_only_is_refused() {
     let location = path.to_str().unwrap();
     let refused = DirectPool::create(location, BYTES, &reading());
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
-    let refused = PoolOptions::new().read_only(true).create(location, BYTES);
+    let refused = Options::new().read_only(true).create(location, BYTES);
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     let memory = || Box::new(TestMemory::new(BYTES as usize));
-    let refused = PoolOptions::new().read_only(true).create_in(memory());
+    let refused = Options::new().read_only(true).create_in(memory());
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     let refused = DirectPool::create_in(memory(), &reading());
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     let power_cut = Some("fence=3,seed=9,evict=2".parse().unwrap());
-    let refused = open(&path, &DirectOptions { power_cut, ..reading() });
+    let refused = open(&path, &reading().power_cut(power_cut));
     assert!(matches!(refused, Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
     assert!(!path.exists());
     let missing = open(&path, &reading());
@@ -175,10 +175,10 @@ fn copies_on_write_are_forgotten() {
     let (_folder, path) = folder();
     let object = killed(&path);
     let before = fs::read(&path).unwrap();
-    let options = DirectOptions { copy_on_write: true, ..writing() };
+    let options = writing().copy_on_write(true);
     let pools = [(); 2].map(|()| open(&path, &options).unwrap());
     for (pool, byte) in pools.iter().zip([1, 2]) {
-        assert_eq!((root_byte(pool), pool.options().mode), (7, Mode::InPlace));
+        assert_eq!((root_byte(pool), pool.mode()), (7, Mode::InPlace));
         let mut tx = pool.begin().unwrap();
         tx.add(pool, object..object + 64).unwrap();
         // SAFETY: the transaction has added the object.
@@ -199,6 +199,6 @@ fn copies_on_write_are_forgotten() {
     assert!(fs::read(&path).unwrap() == before, "the file has changed");
     let new = path.with_extension("new");
     assert!(DirectPool::create(new.to_str().unwrap(), BYTES, &options).is_err() && !new.exists());
-    let both = DirectOptions { read_only: true, ..options };
+    let both = options.read_only(true);
     assert!(matches!(open(&path, &both), Err(Error::Pool { problem: Problem::BadOption { .. }, .. })));
 }

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use nearpm::memory::{Image, TestMemory};
-use nearpm::{Mechanism, Pool, PoolOptions};
+use nearpm::{Mechanism, Options, Pool};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{EntryHead, entry_sequence, sequence_parts};
 
 const POOL_BYTES: usize = 512 * 1024;
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).lanes(2).ring_bytes(16 * 1024).id(7)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).lanes(2).ring_bytes(16 * 1024).id(7)
 }
 
 fn read(pool: &Pool, offset: u64, bytes: usize) -> Vec<u8> {

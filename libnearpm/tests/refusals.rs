@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nearpm::direct::DirectPool;
 use nearpm::memory::{Memory, TestMemory};
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions, Problem};
+use nearpm::{Caching, Engine, Error, Lint, Mechanism, Mode, Options, Pool, Problem, Survives, check};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -16,8 +17,8 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn options() -> PoolOptions {
-    PoolOptions::new().survives(nearpm::Survives::ProcessCrash)
+fn options() -> Options {
+    Options::new().survives(nearpm::Survives::ProcessCrash)
 }
 
 fn create(path: &Path) -> Pool {
@@ -216,13 +217,15 @@ fn impossible_options_are_refused() {
         assert!(!path.exists());
     }
     for (options, bytes) in
-        [(options(), 0), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
+        [(options(), 1), (options(), 1000), (options().spare_pages(1 << 30), BYTES), (options().lanes(64), 500_000)]
     {
         let found = problem(options.create(text, bytes), &path);
         let Problem::TooSmall { minimum, .. } = found else { panic!("{found}") };
         assert!(minimum > bytes, "{minimum}");
         assert!(!path.exists());
     }
+    // 0 bytes are all of a file that exists.
+    assert_eq!(problem(options().create(text, 0), &path), Problem::NotFound);
     // The stated minimum is one.
     let Problem::TooSmall { minimum, .. } = problem(options().create(text, 1), &path) else { panic!() };
     drop(options().create(text, minimum).unwrap());
@@ -235,7 +238,7 @@ fn impossible_options_are_refused() {
 #[test]
 fn damaged_metadata_is_refused_and_not_believed() {
     let memory = TestMemory::new(BYTES as usize);
-    let options = PoolOptions::new().lanes(1).ring_bytes(16384).id(3);
+    let options = Options::new().lanes(1).ring_bytes(16384).id(3);
     let pool = options.create_in(Box::new(memory.clone())).unwrap();
     let object = pool.tx(|tx| tx.alloc(100)).unwrap();
     drop(pool);
@@ -277,7 +280,7 @@ fn nearpm_interface_seal(id: u64) -> [u8; 8] {
 fn ranges_and_objects_that_make_no_sense_are_refused_without_effect() {
     for mechanism in Mechanism::ALL {
         let memory = TestMemory::new(BYTES as usize);
-        let pool = PoolOptions::new().mechanism(mechanism).create_in(Box::new(memory.clone())).unwrap();
+        let pool = Options::new().mechanism(mechanism).create_in(Box::new(memory.clone())).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(256)).unwrap();
         pool.persist().unwrap();
         let before = memory.current();
@@ -325,7 +328,7 @@ fn ranges_and_objects_that_make_no_sense_are_refused_without_effect() {
 
 #[test]
 fn the_primitives_refuse_what_makes_no_sense() {
-    let pool = PoolOptions::new().lanes(3).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
+    let pool = Options::new().lanes(3).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
     let object = pool.tx(|tx| tx.alloc_zeroed(8192)).unwrap();
     assert!(matches!(pool.undolog_create(2, object, 8), Err(Error::NoLane { thread: 2, lanes: 2 })));
     assert!(matches!(pool.undolog_create(0, object, 0), Err(Error::ZeroSize { .. })));
@@ -349,7 +352,7 @@ fn the_primitives_refuse_what_makes_no_sense() {
     pool.undolog_create(1, object, 8192).unwrap();
     pool.commit_log(1).unwrap();
     let shadow =
-        PoolOptions::new().mechanism(Mechanism::Shadow).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
+        Options::new().mechanism(Mechanism::Shadow).create_in(Box::new(TestMemory::new(BYTES as usize))).unwrap();
     assert!(shadow.undolog_create(0, object, 8).is_err());
 }
 
@@ -363,7 +366,7 @@ proptest! {
         mechanism in prop::sample::select(Mechanism::ALL.to_vec()),
     ) {
         let memory = TestMemory::new(512 * 1024);
-        let options = PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(16384).id(3);
+        let options = Options::new().mechanism(mechanism).lanes(1).ring_bytes(16384).id(3);
         let pool = options.create_in(Box::new(memory.clone())).unwrap();
         for fill in 0..10u8 {
             let _ = pool.tx(|tx| {
@@ -394,6 +397,77 @@ proptest! {
     fn random_bytes_are_not_a_pool(bytes in prop::collection::vec(any::<u8>(), 64 * 20)) {
         let memory = TestMemory::from_image(bytes);
         prop_assert!(memory.bytes() > 0);
-        prop_assert!(PoolOptions::new().open_in(Box::new(memory)).is_err());
+        prop_assert!(Options::new().open_in(Box::new(memory)).is_err());
     }
+}
+
+/// Pairs of options, and of options and a file, that cannot be had: nothing is left of a creation, and an opening leaves the file as it is.
+#[test]
+fn what_cannot_be_had_together_is_refused_before_anything_is_written() {
+    let direct = [
+        (options().mode(Mode::InPlace).mechanism(Mechanism::Undo), "use Mode::WorkingCopy"),
+        (options().mode(Mode::InPlace).mechanism(Mechanism::Checkpoint), "use Mode::WorkingCopy"),
+        (options().mechanism(Mechanism::Shadow), "use another Options::mechanism"),
+        (options().mode(Mode::InPlace).mechanism(Mechanism::Shadow), "use another Options::mechanism"),
+        (options().mechanism(Mechanism::Redo).engine(Engine::Card), "card:NAME/POOL"),
+        (options().mode(Mode::Offsets), "Options::open for Mode::Offsets"),
+        (options().caching(Caching::Uncached), "use Caching::WriteBack"),
+        (options().mode(Mode::InPlace).survives(Survives::PowerCut), "use Mode::WorkingCopy"),
+    ];
+    let by_offsets = [
+        (options().mode(Mode::InPlace), "use DirectPool"),
+        (options().mode(Mode::WorkingCopy), "use DirectPool"),
+        (options().engine(Engine::Card), "card:NAME/POOL"),
+        (options().lint(Lint::Print), "use DirectPool"),
+    ];
+    let refused = |result: Result<(), Error>, remedy: &str| match result {
+        Err(Error::Pool { problem: Problem::BadOption { what }, .. }) => assert!(what.contains(remedy), "{what}"),
+        other => panic!("{remedy}: {other:?}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let at = path.to_str().unwrap();
+    for (with, remedy) in &direct {
+        refused(DirectPool::create(at, BYTES, with).map(drop), remedy);
+    }
+    for (with, remedy) in &by_offsets {
+        refused(with.create(at, BYTES).map(drop), remedy);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    create(&path).close().unwrap();
+    let before = fs::read(&path).unwrap();
+    for (with, remedy) in &direct {
+        refused(DirectPool::open(at, with).map(drop), remedy);
+    }
+    for (with, remedy) in &by_offsets {
+        refused(with.open(at).map(drop), remedy);
+    }
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+/// Pools of both kinds are made and opened in one way, so that what one option does for one it does for the other.
+#[test]
+fn options_do_the_same_for_both_kinds_of_pool() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let with = options().lanes(3).ring_bytes(32 << 10).spare_pages(5).permissions(0o640).id(77);
+    DirectPool::create(&path("direct"), BYTES, &with).unwrap().close().unwrap();
+    with.create(&path("offsets"), BYTES).unwrap().close().unwrap();
+    for name in ["direct", "offsets"] {
+        let mode = fs::metadata(path(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640, "{name}");
+        let info = check::Image::open(&path(name)).unwrap().info().unwrap();
+        assert_eq!((info.id, info.lanes, info.ring_bytes, info.spare_pages), (77, 3, 32 << 10, 5), "{name}");
+        // Each kind opens what the other has made.
+        options().open(&path(name)).unwrap().check().unwrap();
+        assert_eq!(DirectPool::open(&path(name), &options()).unwrap().id(), 77);
+    }
+    // A file that is there already and is blank.
+    for name in ["direct too", "offsets too"] {
+        fs::File::create(path(name)).unwrap().set_len(BYTES).unwrap();
+    }
+    DirectPool::create(&path("direct too"), 0, &options()).unwrap().close().unwrap();
+    assert_eq!(options().create(&path("offsets too"), 0).unwrap().bytes(), BYTES);
+    assert!(options().create(&path("offsets too"), 0).is_err(), "it is a pool now");
 }

@@ -7,9 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::prelude::*;
-use nearpm::{Error, PoolOptions, Problem, Survives};
+use nearpm::{Error, Options, Problem, Survives};
 
 const BYTES: u64 = 4 << 20;
 
@@ -27,8 +27,8 @@ fn folder() -> Option<(tempfile::TempDir, PathBuf)> {
     Some((folder, path))
 }
 
-fn options(survives: Survives) -> DirectOptions {
-    DirectOptions { survives, ..DirectOptions::default() }
+fn options(survives: Survives) -> Options {
+    Options::new().survives(survives)
 }
 
 fn open(path: &Path, survives: Survives) -> Result<DirectPool, Error> {
@@ -118,7 +118,7 @@ fn what_a_reader_sees_of_a_file_that_is_cut_short_is_no_value() {
     pool.close().unwrap();
     for read_only in [false, true] {
         let whole = fs::read(&path).unwrap();
-        let with = DirectOptions { read_only, ..options(Survives::PowerCut) };
+        let with = options(Survives::PowerCut).read_only(read_only);
         let pool = DirectPool::open(path.to_str().unwrap(), &with).unwrap();
         assert_eq!(sum(&pool).unwrap(), 499_500);
         cut(&path, 0);
@@ -131,7 +131,7 @@ fn what_a_reader_sees_of_a_file_that_is_cut_short_is_no_value() {
 #[test]
 fn a_mechanism_finds_out_as_well() {
     let Some((_folder, path)) = folder() else { return };
-    let pool = PoolOptions::new().create(path.to_str().unwrap(), BYTES).unwrap();
+    let pool = Options::new().create(path.to_str().unwrap(), BYTES).unwrap();
     let object = pool.tx(|tx| tx.alloc_zeroed(100_000)).unwrap();
     cut(&path, 0);
     assert_eq!(problem(pool.tx(|tx| tx.read_vec(object, 100_000))), Problem::Truncated { header: BYTES, found: 0 });
@@ -237,7 +237,7 @@ fn the_process_with_a_full_medium() {
         let other = || pool.tx(|tx| tx.root_or_zeroed::<Root>().and_then(|root| tx.set(root.count(), 8)));
         std::thread::scope(|scope| scope.spawn(other).join().unwrap()).unwrap();
         pool.close().unwrap();
-        let reading = DirectOptions { read_only: true, ..options(survives) };
+        let reading = options(survives).read_only(true);
         for with in [options(survives), reading] {
             let pool = DirectPool::open(path.to_str().unwrap(), &with).unwrap();
             assert_eq!(sum(&pool).unwrap(), pushed * 499_500);
@@ -272,7 +272,7 @@ fn a_full_medium_aborts_the_commit_and_the_pool_goes_on() {
 fn in_place_all_room_is_taken_at_open() {
     let Some((_folder, path)) = folder() else { return };
     cut_new(&path, BYTES);
-    let in_place = DirectOptions { mode: Mode::InPlace, ..options(Survives::ProcessCrash) };
+    let in_place = options(Survives::ProcessCrash).mode(Mode::InPlace);
     let pool = DirectPool::create(path.to_str().unwrap(), 0, &in_place).unwrap();
     assert!(path.metadata().unwrap().blocks() * 512 >= BYTES);
     drop(pool);

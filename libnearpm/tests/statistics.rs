@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::check::Image;
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::{Memory, TestMemory};
-use nearpm::{Error, HeapState, Mechanism, PoolOptions, Statistics};
+use nearpm::{Error, HeapState, Mechanism, Options, Statistics};
 
 const BYTES: usize = 1 << 20;
 const LINE: u64 = 64;
@@ -55,8 +55,8 @@ impl Memory for Counting {
     }
 }
 
-fn options(mode: Mode) -> DirectOptions {
-    DirectOptions { mode, id: Some(3), ..DirectOptions::default() }
+fn options(mode: Mode) -> Options {
+    Options::new().mode(mode).id(3)
 }
 
 fn store(pool: &DirectPool, offset: u64, value: u64) {
@@ -156,7 +156,7 @@ fn fences_and_flushes_of_direct_pools_are_all_counted() {
 fn fences_and_flushes_of_mechanisms_are_all_counted() {
     for mechanism in Mechanism::ALL {
         let memory = Counting::new();
-        let pool = PoolOptions::new().mechanism(mechanism).create_in(Box::new(memory.clone())).unwrap();
+        let pool = Options::new().mechanism(mechanism).create_in(Box::new(memory.clone())).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(8192)).unwrap();
         let before = pool.statistics().transactions;
         for round in 0..30 {
@@ -182,7 +182,7 @@ fn the_allocator_s_state_is_one() {
     let memory = TestMemory::new(BYTES);
     let pool = DirectPool::create_in(Box::new(memory.clone()), &options(Mode::WorkingCopy)).unwrap();
     let mut tx = pool.begin().unwrap();
-    for bytes in [16, 16, 100, 3000, 40_000] {
+    for bytes in [16, 16, 100, 3000, 48_000] {
         tx.alloc(&pool, bytes).unwrap();
     }
     tx.commit(&pool).unwrap();
@@ -190,7 +190,7 @@ fn the_allocator_s_state_is_one() {
     pool.close().unwrap();
     let image = || Box::new(TestMemory::from_image(memory.durable()));
     let closed = Image::open_in(&*image()).heap_state().unwrap();
-    let by_mechanism = PoolOptions::new().open_in(image()).unwrap().heap_state().unwrap();
+    let by_mechanism = Options::new().open_in(image()).unwrap().heap_state().unwrap();
     assert_eq!(closed, by_mechanism);
     let counted = |state: &HeapState| (state.objects, state.used_bytes, state.large_objects, state.classes.clone());
     assert_eq!(counted(&open), counted(&closed));

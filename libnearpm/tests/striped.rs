@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::{Memory, TestMemory};
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions, Problem, Synchronisation, cards, list, remove};
+use nearpm::{Engine, Error, Mechanism, Options, Pool, Problem, Synchronisation, cards, list, remove};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
 
@@ -34,8 +34,8 @@ impl Registered {
     }
 }
 
-fn options() -> PoolOptions {
-    PoolOptions::new().lanes(1).ring_bytes(64 << 10).spare_pages(16)
+fn options() -> Options {
+    Options::new().lanes(1).ring_bytes(64 << 10).spare_pages(16)
 }
 
 fn problem(refused: Result<impl std::fmt::Debug, Error>) -> (String, Problem) {
@@ -147,7 +147,7 @@ fn a_card_that_has_gone_is_named() {
 fn only_pools_with_transactions_are_striped() {
     let cards = Registered::new(2);
     let both = cards.on(&[0, 1], "p");
-    let direct = DirectPool::create(&both, 2 * MEMBER_BYTES, &DirectOptions::default()).map(drop);
+    let direct = DirectPool::create(&both, 2 * MEMBER_BYTES, &Options::new()).map(drop);
     assert!(matches!(problem(direct).1, Problem::BadOption { .. }));
     let pool = options().create(&both, 2 * MEMBER_BYTES).unwrap();
     let object = pool.tx(|tx| tx.alloc(64)).unwrap();
@@ -176,7 +176,7 @@ fn objects_over_several_stripes_are_whole() {
             let memories: Vec<TestMemory> = (0..members).map(|_| TestMemory::new(bytes as usize)).collect();
             let boxed = || memories.iter().map(|m| Box::new(m.clone()) as Box<dyn Memory>).collect();
             let options = |mechanism| {
-                PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(4 << 20).spare_pages(700).epoch_ops(1)
+                Options::new().mechanism(mechanism).lanes(1).ring_bytes(4 << 20).spare_pages(700).epoch_ops(1)
             };
             // One object over a whole stripe and a part of the next; a mechanism moves or logs all of it at once.
             let size = 2_500_000;

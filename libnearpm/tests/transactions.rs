@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use common::{Model, apply, check_leaks, contents, create, operations};
 use nearpm::memory::{TestMemory, VolatileMemory};
-use nearpm::{Durability, Error, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Error, Mechanism, Options, Pool};
 use proptest::prelude::*;
 
 const BYTES: usize = 1 << 20;
 
 fn pool(mechanism: Mechanism) -> Pool {
-    PoolOptions::new().mechanism(mechanism).create_in(Box::new(VolatileMemory::new(BYTES))).unwrap()
+    Options::new().mechanism(mechanism).create_in(Box::new(VolatileMemory::new(BYTES))).unwrap()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn an_error_and_a_panic_take_everything_back() {
         let object = pool.tx(|tx| tx.alloc_zeroed(10_000)).unwrap();
         pool.tx(|tx| tx.write(object, &[1; 10_000])).unwrap();
         let objects = pool.objects().unwrap();
-        let change = |tx: &mut nearpm::Tx<'_>| -> Result<(), Error> {
+        let change = |tx: &mut nearpm::OffsetTx<'_>| -> Result<(), Error> {
             tx.write(object + 100, &[2; 5000])?;
             tx.write(object + 50, &[3; 100])?;
             let other = tx.alloc(777)?;
@@ -77,7 +77,7 @@ fn a_transaction_sees_its_own_writes_and_a_nested_one_is_refused() {
 #[test]
 fn a_transaction_that_is_too_large_is_refused_and_leaves_nothing() {
     for mechanism in Mechanism::ALL {
-        let options = PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(16 * 1024).spare_pages(10);
+        let options = Options::new().mechanism(mechanism).lanes(1).ring_bytes(16 * 1024).spare_pages(10);
         let pool = options.create_in(Box::new(VolatileMemory::new(BYTES))).unwrap();
         let object = pool.tx(|tx| tx.alloc(100_000)).unwrap();
         let before = pool.tx(|tx| tx.read_vec(object, 100_000)).unwrap();
@@ -126,7 +126,7 @@ fn objects_up_to_what_the_heap_has_can_be_allocated_and_a_full_pool_is_refused()
 
 #[test]
 fn thousands_of_allocations_fit_in_one_transaction() {
-    let options = PoolOptions::new().lanes(1).ring_bytes(2 << 20);
+    let options = Options::new().lanes(1).ring_bytes(2 << 20);
     for mechanism in Mechanism::ALL {
         let pool = options.clone().mechanism(mechanism).create_in(Box::new(VolatileMemory::new(8 << 20))).unwrap();
         let objects = pool.tx(|tx| (0..4000).map(|_| tx.alloc(64)).collect::<Result<Vec<_>, _>>()).unwrap();
@@ -165,7 +165,7 @@ fn freed_space_is_not_used_again_before_the_commit() {
 #[test]
 fn what_is_acknowledged_is_said_by_the_counters() {
     for mechanism in Mechanism::ALL {
-        let pool = PoolOptions::new().mechanism(mechanism).epoch_ops(3);
+        let pool = Options::new().mechanism(mechanism).epoch_ops(3);
         let pool = pool.create_in(Box::new(TestMemory::new(BYTES))).unwrap();
         let mut acknowledged = Vec::new();
         for i in 0..6 {
@@ -212,7 +212,7 @@ fn a_pool_in_a_file_is_found_as_it_was_left_with_each_way_to_survive() {
         for mechanism in Mechanism::ALL {
             let path = folder.path().join(format!("{survives:?}{mechanism:?}"));
             let path = path.to_str().unwrap();
-            let options = PoolOptions::new().mechanism(mechanism).survives(survives);
+            let options = Options::new().mechanism(mechanism).survives(survives);
             let mut model = Model::new();
             let store = options.create(path, BYTES as u64).unwrap();
             create(&store).unwrap();
@@ -252,7 +252,7 @@ proptest! {
     fn the_allocator_is_what_its_model_says(
         steps in prop::collection::vec(step(), 1..120), mechanism in prop::sample::select(Mechanism::ALL.to_vec()),
     ) {
-        let options = PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(256 * 1024).spare_pages(90);
+        let options = Options::new().mechanism(mechanism).lanes(1).ring_bytes(256 * 1024).spare_pages(90);
         let memory = TestMemory::new(2 << 20);
         let pool = options.create_in(Box::new(memory.clone())).unwrap();
         // Offset, size, fill.

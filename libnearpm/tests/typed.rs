@@ -27,8 +27,8 @@ struct Root {
     rows: [[u32; 3]; 2],
 }
 
-fn options() -> DirectOptions {
-    DirectOptions { id: Some(5), ..DirectOptions::default() }
+fn options() -> Options {
+    Options::new().id(5)
 }
 
 fn pool() -> (TestMemory, DirectPool) {
@@ -294,11 +294,11 @@ fn a_pool_that_is_open_for_reading_is_read_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     let location = path.to_str().unwrap();
-    let options = DirectOptions { survives: Survives::ProcessCrash, ..options() };
+    let options = options().survives(Survives::ProcessCrash);
     let pool = DirectPool::open_or_create(location, BYTES as u64, &options).unwrap();
     pool.tx(|tx| tx.root_or_zeroed::<Seats>().and_then(|seats| tx.set(seats.taken(), 5))).unwrap();
     pool.close().unwrap();
-    let read_only = DirectOptions { read_only: true, ..options.clone() };
+    let read_only = options.clone().read_only(true);
     let pool = DirectPool::open_or_create(location, BYTES as u64, &read_only).unwrap();
     assert!(matches!(pool.tx(|tx| tx.root_or_zeroed::<Seats>().map(drop)), Err(Error::ReadOnly)));
     let taken = pool.read(|from| from.root::<Seats>()?.map(|seats| from.get(seats.taken())).transpose());
@@ -313,7 +313,7 @@ fn a_pool_that_is_open_for_reading_is_read_and_not_changed() {
 #[test]
 fn a_dangling_store_leaves_the_log_alone() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {
-        let options = DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
+        let options = Options::new().mode(mode).id(5);
         let memory = TestMemory::new(1 << 20);
         let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
         let (root, big, small) = pool
@@ -341,7 +341,7 @@ fn a_dangling_store_leaves_the_log_alone() {
 #[test]
 fn a_root_that_is_freed_is_refused() {
     let memory = TestMemory::new(1 << 20);
-    let pool = DirectPool::create_in(Box::new(memory.clone()), &DirectOptions::default()).unwrap();
+    let pool = DirectPool::create_in(Box::new(memory.clone()), &Options::new()).unwrap();
     pool.tx(|tx| tx.root_or_zeroed::<[u64; 64]>().map(drop)).unwrap();
     let refused = pool.tx(|tx| tx.root_object().and_then(|root| tx.free_object(root)));
     assert!(matches!(refused, Err(Error::Aborted(_))), "{refused:?}");
@@ -358,5 +358,5 @@ fn a_root_that_is_freed_is_refused() {
     })
     .unwrap();
     pool.close().unwrap();
-    DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &DirectOptions::default()).unwrap();
+    DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &Options::new()).unwrap();
 }

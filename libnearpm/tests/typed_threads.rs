@@ -26,7 +26,7 @@ struct Bank {
 
 fn pool(mode: Mode) -> (TestMemory, DirectPool, Ptr<Bank>) {
     let memory = TestMemory::new(BYTES);
-    let options = DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
+    let options = Options::new().mode(mode).id(5);
     let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
     let bank = pool
         .tx(|tx| {
@@ -90,7 +90,7 @@ fn several_threads(mode: Mode) {
     });
     pool.read(|from| check(from, bank)).unwrap();
     std::mem::forget(pool);
-    let options = DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
+    let options = Options::new().mode(mode).id(5);
     let pool = DirectPool::open_in(Box::new(TestMemory::from_image(memory.durable())), &options).unwrap();
     pool.read(|from| check(from, bank)).unwrap();
 }

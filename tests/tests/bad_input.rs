@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nearpm::{Engine, Error, PoolOptions, Problem, Survives, cards};
+use nearpm::{Engine, Error, Options, Problem, Survives, cards};
 use nearpm_driver::card::PoolMapping;
 use nearpm_driver::pci::{Caching, Mapping};
 use nearpm_driver::{Card, CardError, CardOptions, CommandError, FirmwareError};
@@ -75,7 +75,7 @@ fn without(fault: Fault) -> impl Fn(Medium) -> Box<dyn CardCore> {
 /// Each target finds what is planted for it; what is planted in the RTL is in `planted_controls.rs`.
 #[test]
 fn each_fuzz_target_finds_a_planted_fault() {
-    let marks_what_it_opens = |options: &PoolOptions, memory: Box<dyn nearpm::memory::Memory>| {
+    let marks_what_it_opens = |options: &Options, memory: Box<dyn nearpm::memory::Memory>| {
         let last = memory.bytes().saturating_sub(8) / 8 * 8;
         if memory.bytes() > 8 {
             memory.store(last, &[0xff; 8]);
@@ -305,7 +305,7 @@ impl NamedCard {
         let card = Arc::new(Card::open(Arc::new(machine().function()), CardOptions::default()).unwrap());
         cards::register(name, card.clone());
         for pool in ["first", "second"] {
-            let options = PoolOptions::new().lanes(1).ring_bytes(64 << 10);
+            let options = Options::new().lanes(1).ring_bytes(64 << 10);
             let pool = options.create(&format!("card:{name}/{pool}"), 1 << 20).unwrap();
             pool.tx(|tx| tx.alloc_zeroed(4096).and_then(|object| tx.set_root(object))).unwrap();
             pool.close().unwrap();
@@ -358,8 +358,8 @@ fn a_damaged_pool_on_a_card_is_refused_and_the_next_one_opens() {
         ),
         ([0; LINE], Problem::Unfinished, "remove it and create it again"),
         (
-            changed(&|h| h.version = 4, false),
-            Problem::Newer { found: 4, supported: 3 },
+            changed(&|h| h.version = 5, false),
+            Problem::Newer { found: 5, supported: 4 },
             "use the library that created it",
         ),
         (changed(&|h| h.bytes ^= 1 << 40, false), corrupt("the checksum of the head does not hold"), "restore it"),
@@ -368,7 +368,7 @@ fn a_damaged_pool_on_a_card_is_refused_and_the_next_one_opens() {
     ];
     for (line, expected, remedy) in cases {
         card.window("first").store(0, &line);
-        match PoolOptions::new().open(&card.location("first")) {
+        match Options::new().open(&card.location("first")) {
             Err(Error::Pool { location, problem }) => {
                 assert_eq!((&location, &problem), (&card.location("first"), &expected));
                 says(problem.clone(), &[remedy]);
@@ -379,23 +379,23 @@ fn a_damaged_pool_on_a_card_is_refused_and_the_next_one_opens() {
         assert!(card.bytes("first")[LINE..] == first[LINE..], "{expected:?}: a refusal changed the pool");
         assert!(card.bytes("second") == second, "{expected:?}: the next pool was changed");
     }
-    PoolOptions::new().open(&card.location("second")).unwrap().check().unwrap();
+    Options::new().open(&card.location("second")).unwrap().check().unwrap();
     card.window("first").store(0, &head);
-    PoolOptions::new().open(&card.location("first")).unwrap().check().unwrap();
+    Options::new().open(&card.location("first")).unwrap().check().unwrap();
 }
 
 #[test]
 fn a_full_log_and_a_full_pool_on_a_card_are_refused_without_effect() {
     let card = NamedCard::open("full");
     let second = card.bytes("second");
-    let pool = PoolOptions::new().engine(Engine::Card).open(&card.location("first")).unwrap();
+    let pool = Options::new().engine(Engine::Card).open(&card.location("first")).unwrap();
     let root = pool.root().unwrap();
     let large = pool.tx(|tx| tx.alloc_zeroed(200 << 10)).unwrap();
     let (objects, free) = (pool.objects().unwrap(), pool.free_bytes().unwrap());
     let full_log = pool.tx(|tx| tx.write(root, &[1; 4096]).and_then(|()| tx.write(large, &vec![1; 200 << 10])));
     match full_log {
-        Err(error @ Error::TooLarge { what: "the log ring", remedy: "PoolOptions::ring_bytes", .. }) => {
-            says(error, &["too large", "the log ring", "split it", "PoolOptions::ring_bytes"]);
+        Err(error @ Error::TooLarge { what: "the log ring", remedy: "Options::ring_bytes", .. }) => {
+            says(error, &["too large", "the log ring", "split it", "Options::ring_bytes"]);
         }
         other => panic!("{other:?}"),
     }
@@ -414,7 +414,7 @@ fn a_full_log_and_a_full_pool_on_a_card_are_refused_without_effect() {
 
 /// Opens a file and wants this refusal, with its place and its remedy.
 fn refused(path: &str, expected: Problem, remedy: &str) {
-    match PoolOptions::new().survives(Survives::ProcessCrash).open(path) {
+    match Options::new().survives(Survives::ProcessCrash).open(path) {
         Err(error @ Error::Pool { .. }) => {
             assert!(matches!(&error, Error::Pool { problem, .. } if *problem == expected), "{error}");
             says(error, &[path, remedy]);
@@ -434,7 +434,7 @@ fn a_pool_that_another_process_has_open_is_refused() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("open").to_str().unwrap().to_owned();
-    let pool = PoolOptions::new().survives(Survives::ProcessCrash).create(&path, 1 << 20).unwrap();
+    let pool = Options::new().survives(Survives::ProcessCrash).create(&path, 1 << 20).unwrap();
     pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
     let before = std::fs::read(&path).unwrap();
     let second = std::process::Command::new(std::env::current_exe().unwrap())

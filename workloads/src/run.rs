@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nearpm::{Error, Pool, Tx};
+use nearpm::{Error, OffsetTx, Pool};
 
 use crate::map::Map;
 use crate::ops::Op;
@@ -70,7 +70,7 @@ pub fn transactions(
     epoch: usize,
     progress: &Progress,
     mut each: impl FnMut(usize),
-    mut body: impl FnMut(&mut Tx<'_>, usize) -> Result<(), Error>,
+    mut body: impl FnMut(&mut OffsetTx<'_>, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     pool.persist()?;
     let before = pool.statistics().acknowledged;

@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 
 use nearpm::memory::Memory;
-use nearpm::{Error, Pool, Tx};
+use nearpm::{Error, OffsetTx, Pool};
 
 use places::Places;
 
@@ -17,7 +17,7 @@ mod ranges;
 
 pub use lean::{Lean, LeanCounts};
 
-/// An open transaction, as [`nearpm::Tx`].
+/// An open transaction, as [`nearpm::OffsetTx`].
 pub trait Transaction {
     /// Reads at an offset.
     fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), Error>;
@@ -52,30 +52,30 @@ pub trait Transaction {
     }
 }
 
-impl Transaction for Tx<'_> {
+impl Transaction for OffsetTx<'_> {
     fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
-        Tx::read(self, offset, data)
+        OffsetTx::read(self, offset, data)
     }
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        Tx::write(self, offset, data)
+        OffsetTx::write(self, offset, data)
     }
     fn declare(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
-        Tx::declare(self, offset, bytes)
+        OffsetTx::declare(self, offset, bytes)
     }
     fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
-        Tx::alloc(self, bytes)
+        OffsetTx::alloc(self, bytes)
     }
     fn free(&mut self, offset: u64) -> Result<(), Error> {
-        Tx::free(self, offset)
+        OffsetTx::free(self, offset)
     }
     fn root(&mut self) -> Result<u64, Error> {
-        Tx::root(self)
+        OffsetTx::root(self)
     }
     fn set_root(&mut self, offset: u64) -> Result<(), Error> {
-        Tx::set_root(self, offset)
+        OffsetTx::set_root(self, offset)
     }
     fn alloc_zeroed(&mut self, bytes: u64) -> Result<u64, Error> {
-        Tx::alloc_zeroed(self, bytes)
+        OffsetTx::alloc_zeroed(self, bytes)
     }
 }
 

@@ -6,7 +6,7 @@ mod computer;
 use std::collections::BTreeMap;
 
 use computer::{Cards, Computer};
-use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Mechanism, Options, Pool};
 use nearpm_sim::host::Cut;
 use nearpm_sim::machine::until_power_cut;
 use nearpm_sim::rng::Rng;
@@ -17,8 +17,8 @@ use nearpm_workloads::{BTree, check};
 const POOL_BYTES: u64 = 2 << 20;
 const EPOCH: usize = 8;
 
-fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(256 << 10).epoch_ops(0).id(1)
+fn options(mechanism: Mechanism, engine: Engine) -> Options {
+    Options::new().mechanism(mechanism).engine(engine).lanes(1).ring_bytes(256 << 10).epoch_ops(0).id(1)
 }
 
 fn model(ops: &[Op]) -> BTreeMap<u64, [u8; 64]> {

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use nearpm::direct::{DirectOptions, DirectPool};
-use nearpm::{Error, Mechanism, PoolOptions, cards};
+use nearpm::direct::DirectPool;
+use nearpm::{Error, Mechanism, Options, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::PciFunction;
 use nearpm_driver::{Card, CardOptions};
@@ -88,8 +88,8 @@ fn word(pool: &DirectPool, offset: u64) -> u64 {
 /// How commits go home: by records, or by the card's commands.
 type By = Option<Mechanism>;
 
-fn options(by: By) -> DirectOptions {
-    DirectOptions { mechanism: by, ..DirectOptions::default() }
+fn options(by: By) -> Options {
+    Options::new().mechanism(by)
 }
 
 /// The name of a card for a test.
@@ -275,7 +275,7 @@ fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
         }
     }
     pool.close().unwrap();
-    let pool = PoolOptions::new().open(&location).unwrap();
+    let pool = Options::new().open(&location).unwrap();
     assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "a closed pool needs no recovery");
     pool.check().unwrap();
     pool.close().unwrap();

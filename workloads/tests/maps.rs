@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use cuts::{Survivor, survivors};
 use nearpm::memory::TestMemory;
-use nearpm::{Mechanism, Pool, PoolOptions};
+use nearpm::{Mechanism, Options, Pool};
 use nearpm_workloads::ops::{self, Mix};
 use nearpm_workloads::run::{self, Progress};
 use nearpm_workloads::{BTree, HashMap, Map, RbTree, SkipList, check};
 
 const POOL_BYTES: usize = 2 << 20;
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(256 << 10).epoch_ops(0)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).lanes(1).ring_bytes(256 << 10).epoch_ops(0)
 }
 
 fn fresh<M: Map>(memory: &TestMemory, mechanism: Mechanism) -> (Pool, M) {

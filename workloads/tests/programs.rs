@@ -4,7 +4,7 @@ mod cuts;
 
 use cuts::{Survivor, survivors};
 use nearpm::memory::{TestMemory, VolatileMemory};
-use nearpm::{Durability, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Mechanism, Options, Pool};
 use nearpm_workloads::check;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
@@ -17,8 +17,8 @@ fn setup(inputs: Inputs, mix: Mix, seed: u64, count: usize) -> Setup {
     Setup { inputs, seed, count, share: 1000, mix }
 }
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(RING_BYTES).epoch_ops(0)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).lanes(1).ring_bytes(RING_BYTES).epoch_ops(0)
 }
 
 fn pool_bytes(program: &dyn Workload) -> usize {

@@ -4,9 +4,9 @@
 mod cuts;
 
 use cuts::{Survivor, survivors};
-use nearpm::Error;
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::{Memory, TestMemory, VolatileMemory};
+use nearpm::{Error, Options};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Rows, Setup, Workload};
 use nearpm_workloads::run::{self, Progress};
@@ -83,7 +83,7 @@ fn a_working_copy_agrees_with_the_models() {
     for program in Program::ALL {
         let (name, program) = (program.name(), small(program, 1));
         let memory = VolatileMemory::new((bytes(&*program) + (8 << 20)) as usize);
-        let pool = DirectPool::create_in(Box::new(memory), &DirectOptions::default()).expect("it fits");
+        let pool = DirectPool::create_in(Box::new(memory), &Options::new()).expect("it fits");
         agrees_with_the_model(&pool, &*program, name);
     }
 }

@@ -6,7 +6,7 @@ mod computer;
 use std::collections::BTreeMap;
 
 use computer::{Cards, Computer};
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, Problem, Synchronisation};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool, Problem, Synchronisation};
 use nearpm_driver::Posting;
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::host::{Cut, Parameters, Peers};
@@ -35,8 +35,8 @@ struct Case {
 const BOTH: [Synchronisation; 2] = [Synchronisation::Software, Synchronisation::Delayed];
 
 impl Case {
-    fn options(&self) -> PoolOptions {
-        let options = PoolOptions::new().mechanism(self.mechanism).engine(self.engine).durability(self.durability);
+    fn options(&self) -> Options {
+        let options = Options::new().mechanism(self.mechanism).engine(self.engine).durability(self.durability);
         let options = options.synchronisation(self.synchronisation);
         options.lanes(1).ring_bytes(256 << 10).spare_pages(64).epoch_ops(0).id(1)
     }

@@ -23,7 +23,7 @@ pub struct PmdkArguments {
     /// Insertions into each map; the least is also that of the other programs
     #[arg(long, value_delimiter = ',', default_value = "10000,100000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     ops: Vec<u64>,
-    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, threads [default: all]
+    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, persists, threads [default: all]
     #[arg(long, value_delimiter = ',', value_parser = selection)]
     programs: Vec<Selection>,
     /// Folder on a disk, for pools that are made durable by msync

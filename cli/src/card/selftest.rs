@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use nearpm::{Engine, Mechanism, Pool, PoolOptions};
+use nearpm::{Engine, Mechanism, Options, Pool};
 use nearpm_interface::registers as reg;
 
 use super::transport::Opened;
@@ -43,8 +43,8 @@ pub fn run(opened: &Opened) -> Result<String> {
     Ok(text)
 }
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 << 10)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 << 10)
 }
 
 fn check(pool: &Pool, object: u64, expected: u8) -> Result<()> {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nearpm::direct::{DirectOptions, DirectPool};
-use nearpm::{PoolOptions, pmdk, size};
+use nearpm::direct::DirectPool;
+use nearpm::{Options, pmdk, size};
 use serde::Serialize;
 
 use super::{Target, line, print_json};
@@ -41,7 +41,7 @@ pub struct CreateArguments {
 /// Makes a pool for direct use; gives its bytes and its identifier.
 fn direct(arguments: &CreateArguments) -> Result<(u64, u32)> {
     let location = &arguments.target.location;
-    let options = DirectOptions { id: arguments.id, ..DirectOptions::default() };
+    let options = Options::new().id(arguments.id);
     // The pool is there with its layout, or not at all.
     let pool = DirectPool::create_with(location, arguments.size, &options, |pool| match &arguments.layout {
         Some(layout) => pmdk::create(pool, layout.as_bytes()).map(drop),
@@ -65,20 +65,10 @@ pub fn command(arguments: &CreateArguments) -> Result<ExitCode> {
     let (bytes, id) = if arguments.direct {
         direct(arguments)?
     } else {
-        let mut options = PoolOptions::new();
-        if let Some(id) = arguments.id {
-            options = options.id(id);
-        }
-        if let Some(lanes) = arguments.lanes {
-            options = options.lanes(lanes);
-        }
-        if let Some(ring) = arguments.ring {
-            // What does not fit is refused as too large.
-            options = options.ring_bytes(u32::try_from(ring).unwrap_or(u32::MAX));
-        }
-        if let Some(pages) = arguments.spare_pages {
-            options = options.spare_pages(pages);
-        }
+        // What does not fit is refused as too large.
+        let ring = arguments.ring.map(|ring| u32::try_from(ring).unwrap_or(u32::MAX));
+        let options = Options::new().id(arguments.id).lanes(arguments.lanes);
+        let options = options.ring_bytes(ring).spare_pages(arguments.spare_pages);
         let pool = options.create(location, arguments.size)?;
         let made = (pool.bytes(), pool.id());
         pool.close()?;

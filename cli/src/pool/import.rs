@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use nearpm::direct::DirectOptions;
 use nearpm::{pmdk, size};
 
 use super::{line, print_json};
@@ -37,7 +36,7 @@ fn objects(count: u64, bytes: u64) {
 pub fn command(arguments: &ImportArguments) -> Result<ExitCode> {
     match &arguments.to {
         Some(to) if !arguments.dry_run => {
-            let imported = pmdk::import(&arguments.from, to, arguments.size, &DirectOptions::default())?;
+            let imported = pmdk::import(&arguments.from, to, arguments.size, &nearpm::Options::new())?;
             if arguments.json {
                 print_json(&imported)?;
             } else {

@@ -16,6 +16,7 @@ mod hex;
 mod import;
 mod info;
 mod recover;
+mod resize;
 mod stats;
 
 /// Status when damage was found.
@@ -50,6 +51,8 @@ pub enum PoolCommand {
     Copy(copy::CopyArguments),
     /// Make a new pool of one that PMDK's libpmemobj wrote: its objects, type numbers, root, and the identifiers in them
     Import(import::ImportArguments),
+    /// Make a pool larger or shorter, where it lies
+    Resize(resize::ResizeArguments),
 }
 
 /// Runs the command.
@@ -63,6 +66,7 @@ pub fn command(command: &PoolCommand) -> Result<ExitCode> {
         PoolCommand::Stats(target) => stats::command(target),
         PoolCommand::Copy(arguments) => copy::command(arguments),
         PoolCommand::Import(arguments) => import::command(arguments),
+        PoolCommand::Resize(arguments) => resize::command(arguments),
     }
 }
 

@@ -233,3 +233,20 @@ int pmemobj_tx_free(PMEMoid oid)
         release(oid);
     return 0;
 }
+
+void pmemobj_persist(PMEMobjpool *pool, const void *start, size_t bytes)
+{
+    (void)pool, (void)start, (void)bytes;
+}
+
+void *pmemobj_memcpy_persist(PMEMobjpool *pool, void *to, const void *from, size_t bytes)
+{
+    (void)pool;
+    return memcpy(to, from, bytes);
+}
+
+void *pmemobj_memset_persist(PMEMobjpool *pool, void *to, int byte, size_t bytes)
+{
+    (void)pool;
+    return memset(to, byte, bytes);
+}

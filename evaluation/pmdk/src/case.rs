@@ -31,6 +31,16 @@ const COUNTED_OPS: u64 = 1_000;
 const MOST_ADDED: u64 = 256 << 20;
 /// Sizes of objects, in bytes.
 const ALLOC_BYTES: [u64; 5] = [8, 64, 512, 4 << 10, 64 << 10];
+/// How bytes become durable outside of transactions, and how many.
+const PERSISTS: [(&str, u64); 7] = [
+    ("persist", 64),
+    ("persist", 4 << 10),
+    ("memcpy", 64),
+    ("memcpy", 1 << 10),
+    ("memcpy", 64 << 10),
+    ("memset", 64),
+    ("memset", 4 << 10),
+];
 /// How objects are allocated, by the names that the program knows.
 const ALLOC_VARIANTS: [&str; 2] = ["atomic", "tx"];
 
@@ -70,6 +80,12 @@ impl Case {
         Case { program: Program::Alloc, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
     }
 
+    /// Persists outside of transactions.
+    pub fn persists(variant: &str, bytes: u64, ops: u64) -> Self {
+        let ops = ops.min(MOST_ADDED / bytes);
+        Case { program: Program::Persists, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
+    }
+
     /// The same with so many threads.
     pub fn on_threads(self, threads: u32) -> Self {
         Case { threads, ..self }
@@ -101,6 +117,7 @@ impl Case {
             Program::Maps => self.ops * u64::from(self.threads) * 1024,
             Program::Adds => 4 * u64::from(self.adds) * self.bytes,
             Program::Alloc => 256 * self.bytes,
+            Program::Persists => 64 * self.bytes,
         };
         64 + held.div_ceil(1 << 20)
     }
@@ -113,6 +130,11 @@ impl Case {
             (Program::Adds, 1) => format!("1 add of {}", size(self.bytes)),
             (Program::Adds, adds) => format!("{adds} adds of {}", size(self.bytes)),
             (Program::Alloc, _) => format!("{} alloc+free of {}", self.variant, size(self.bytes)),
+            (Program::Persists, _) => match (self.variant.as_str(), self.bytes) {
+                ("persist", 65..) => format!("persist of {}, 64 B changed", size(self.bytes)),
+                ("persist", _) => format!("persist of {}", size(self.bytes)),
+                (copy, _) => format!("{copy}_persist of {}", size(self.bytes)),
+            },
         };
         if self.batch > 1 {
             title += &format!(", {} a transaction", self.batch);
@@ -133,6 +155,8 @@ pub enum Selection {
     Adds,
     /// Pairs of allocation and release on one thread.
     Alloc,
+    /// Persists outside of transactions.
+    Persists,
     /// Maps and allocation on one thread and on two.
     Threads,
 }
@@ -141,7 +165,7 @@ impl Selection {
     /// Everything.
     pub fn all() -> Vec<Selection> {
         let maps = (0..MAPS.len()).map(Selection::Map);
-        maps.chain([Selection::Adds, Selection::Alloc, Selection::Threads]).collect()
+        maps.chain([Selection::Adds, Selection::Alloc, Selection::Persists, Selection::Threads]).collect()
     }
 
     /// Its name on a command line.
@@ -150,6 +174,7 @@ impl Selection {
             Selection::Map(map) => MAPS[map],
             Selection::Adds => "adds",
             Selection::Alloc => "alloc",
+            Selection::Persists => "persists",
             Selection::Threads => "threads",
         }
     }
@@ -168,6 +193,7 @@ impl Selection {
             Selection::Map(map) => maps_with(MAPS[map], ops),
             Selection::Adds => ADDS.iter().map(|&(adds, bytes)| Case::adds(adds, bytes, least)).collect(),
             Selection::Alloc => allocs(&ALLOC_BYTES, most),
+            Selection::Persists => PERSISTS.iter().map(|&(how, bytes)| Case::persists(how, bytes, most)).collect(),
             Selection::Threads => {
                 let maps = MAPS.iter().map(|map| Case::map(map, most.min(most_ops(map))));
                 let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], most)).collect();
@@ -184,6 +210,7 @@ impl Selection {
                 [(0, 8), (1, 8), (16, 8)].map(|(adds, bytes)| Case::adds(adds, bytes, COUNTED_OPS)).into()
             }
             Selection::Alloc => allocs(&[8], COUNTED_OPS),
+            Selection::Persists => vec![Case::persists("persist", 64, COUNTED_OPS)],
             Selection::Threads => Vec::new(),
         }
     }
@@ -235,9 +262,9 @@ mod tests {
     #[test]
     fn every_case_is_there_once() {
         let groups = groups(&Selection::all(), &[10_000, 100_000]);
-        assert_eq!(groups.len(), 7 + 11 + 10, "maps; adds; alloc");
+        assert_eq!(groups.len(), 7 + 11 + 10 + 7, "maps; adds; alloc; persists");
         let all = groups.concat();
-        assert_eq!(all.len(), 7 + 11 + 10 + 4 + 4, "with a second thread: maps, alloc");
+        assert_eq!(all.len(), 7 + 11 + 10 + 7 + 4 + 4, "with a second thread: maps, alloc");
         for (i, case) in all.iter().enumerate() {
             assert!(!all[..i].contains(case), "{} is there twice", case.title());
         }

@@ -22,6 +22,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("hashmap.c", include_str!("../programs/hashmap.c")),
     ("adds.c", include_str!("../programs/adds.c")),
     ("alloc.c", include_str!("../programs/alloc.c")),
+    ("persists.c", include_str!("../programs/persists.c")),
     ("floor.c", include_str!("../floor/floor.c")),
     ("floor.map", include_str!("../floor/floor.map")),
 ];
@@ -40,11 +41,13 @@ pub enum Program {
     Adds,
     /// Pairs of allocation and release.
     Alloc,
+    /// Bytes made durable outside of transactions.
+    Persists,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Program; 3] = [Program::Maps, Program::Adds, Program::Alloc];
+    pub const ALL: [Program; 4] = [Program::Maps, Program::Adds, Program::Alloc, Program::Persists];
 
     /// Its name, also that of its file.
     pub fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl Program {
             Program::Maps => "maps",
             Program::Adds => "adds",
             Program::Alloc => "alloc",
+            Program::Persists => "persists",
         }
     }
 
@@ -60,6 +64,7 @@ impl Program {
             Program::Maps => &["maps.c", "btree.c", "rbtree.c", "skiplist.c", "hashmap.c", "common.c", "pool.c"],
             Program::Adds => &["adds.c", "common.c", "pool.c"],
             Program::Alloc => &["alloc.c", "common.c", "pool.c"],
+            Program::Persists => &["persists.c", "common.c", "pool.c"],
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::statistics::Figure;
 const MOST_OF_A_MAP: f64 = 0.4;
 /// What a transaction with one add of 8 bytes takes, against PMDK.
 const MOST_OF_AN_ADD: f64 = 0.7;
+/// Most of PMDK's time that a persist is to take: a working copy stores every byte twice.
+const MOST_OF_A_PERSIST: f64 = 1.2;
 /// How much more two threads do than one.
 const LEAST_SPEED_UP: f64 = 1.8;
 /// With less of a processor a run was disturbed.
@@ -147,6 +149,7 @@ fn aim(case: &Case) -> Option<Aim> {
     match (case.program, case.adds, case.bytes) {
         (Program::Maps, ..) => Some(Aim::AboveFloor(MOST_OF_A_MAP)),
         (Program::Adds, 1, 8) => Some(Aim::Ratio(MOST_OF_AN_ADD)),
+        (Program::Persists, ..) => Some(Aim::Ratio(MOST_OF_A_PERSIST)),
         _ => None,
     }
 }

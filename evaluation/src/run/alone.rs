@@ -1,9 +1,9 @@
 //! Programs on what is no pool with a mechanism: bare memory, lean undo logging in place, a working copy. One thread, no card's commands.
 
 use anyhow::{Result, ensure};
-use nearpm::Caching;
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::{CardMemory, Memory};
+use nearpm::{Caching, Options};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Workload;
@@ -79,7 +79,7 @@ impl One<'_> {
 
     fn copied(&self, program: Box<dyn Workload>, profile: &Profile, bytes: u64) -> Result<Outcome> {
         let (location, host) = (self.computer.location("copy"), profile.parameters());
-        let options = DirectOptions { id: Some(self.computer.pool_id(0)), ..DirectOptions::default() };
+        let options = Options::new().id(self.computer.pool_id(0));
         let filled = Alone::prepare(program, DirectPool::create(&location, bytes, &options)?)?;
         let missed = |lines: u64| {
             let one_ns = profile.host.memory_ns.value;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::Options;
+use nearpm::direct::DirectPool;
 use nearpm::prelude::*;
 
 /// Values by number.
@@ -43,8 +44,7 @@ pub struct Ours {
 impl Ours {
     /// Opens it, or makes it; new objects of at least so many bytes are written once.
     pub fn open(folder: &Path, write_once_from: Option<u64>) -> Result<Ours> {
-        let options =
-            DirectOptions { durability: nearpm::Durability::Durable, write_once_from, ..DirectOptions::default() };
+        let options = Options::new().durability(nearpm::Durability::Durable).write_once_from(write_once_from);
         let pool = DirectPool::open_or_create(&folder.join("pool").to_string_lossy(), BYTES, &options)?;
         let root = pool.tx(|tx| tx.root_or_zeroed::<Root>())?;
         Ok(Ours { pool, root })

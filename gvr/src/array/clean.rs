@@ -159,28 +159,6 @@ impl Core {
         Ok((looked, mended))
     }
 
-    /// Reads a block of a rank's log.
-    pub(crate) fn block_at(&self, rank: usize, logical: u64, data: &mut [u8]) -> Result<()> {
-        self.rma.get(self.place(rank, self.geometry.data(logical)), data)
-    }
-
-    /// Reads a block of a rank as of the version with a root.
-    fn block_below(&self, rank: usize, root: u64, block: u64, data: &mut [u8]) -> Result<()> {
-        let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(rank, 0) };
-        let place = tree.find(root, block)?;
-        match place.map_or(Ok(0), |place| self.rma.load(place))? {
-            0 => data.fill(0),
-            logical => self.block_at(rank, logical, data)?,
-        }
-        Ok(())
-    }
-
-    /// Reads a block of a rank as of the newest closed version.
-    pub(crate) fn block_before(&self, rank: usize, block: u64, data: &mut [u8]) -> Result<()> {
-        let root = self.state.borrow().versions.back().map_or(0, |newest| newest.roots[rank]);
-        self.block_below(rank, root, block, data)
-    }
-
     /// A block of a rank as of a version, if that is kept.
     pub(crate) fn block_of(&self, rank: usize, version: u64, block: u64) -> Result<Option<Vec<u8>>> {
         let root = {
@@ -189,7 +167,7 @@ impl Core {
             version.roots[rank]
         };
         let mut data = vec![0; self.geometry.block as usize];
-        self.block_below(rank, root, block, &mut data)?;
+        self.stored().read_below(&*self.rma, rank, root, block, &mut data)?;
         Ok(Some(data))
     }
 

@@ -4,6 +4,7 @@
 //! nobody puts or gets, so that an owner may do with its log what it likes; cursors that are open hold on to their versions.
 
 use super::core::{Core, Version};
+use super::geometry::{PRESSURE, RESERVE};
 use super::options::{Fault, Layout};
 use super::tree::{self, Tree};
 use crate::error::{Error, Result};
@@ -14,6 +15,17 @@ use crate::rma::{GATHER_WORDS, Work};
 pub(crate) struct Changed {
     pub block: u64,
     pub logical: u64,
+}
+
+/// Checksums of the blocks that changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Sums<'s> {
+    /// They are to be computed, if they are wanted.
+    Unknown,
+    /// Sealing has computed them.
+    Known(&'s [u32]),
+    /// Sealing will, while the program goes on.
+    Later,
 }
 
 /// What a rank tells of its part at the second meeting.
@@ -93,12 +105,15 @@ impl Core {
     }
 
     /// Closes this rank's part of the version and gives what it tells the others.
-    pub(crate) fn close(&self, pinned: u64, changed: &[Changed]) -> Result<[u64; TOLD]> {
+    pub(crate) fn close(&self, pinned: u64, changed: &[Changed], sums: Sums<'_>) -> Result<[u64; TOLD]> {
         match self.options.layout {
             Layout::Flat => self.close_flat()?,
             Layout::Log { .. } if self.is_paper() => self.close_paper()?,
-            Layout::Log { .. } => self.close_log(changed)?,
+            Layout::Log { .. } => self.close_log(changed, sums)?,
         }
+        // Blocks are sealed as differences to the version before.
+        let held = matches!(sums, Sums::Later) && !self.options.planted(Fault::ReuseBeforeSealed);
+        let pinned = if held { pinned.min(self.newest()) } else { pinned };
         self.drop_overdue(pinned, 1);
         if self.is_log() && !self.is_paper() {
             self.clean(changed.len() as u64)?;
@@ -155,7 +170,25 @@ impl Core {
         self.rma.work(Work::StoreLater { bytes: blocks * self.geometry.block, room })
     }
 
-    fn close_log(&self, changed: &[Changed]) -> Result<()> {
+    /// Number of the newest version that was closed.
+    fn newest(&self) -> u64 {
+        self.state.borrow().versions.back().map_or(u64::MAX, |newest| newest.number)
+    }
+
+    /// Whether the log has so little room that what a cut is made of cannot be held while the program goes on. A log of the size that is
+    /// taken by default has room for one version more than it keeps.
+    fn tight(&self) -> Result<bool> {
+        if self.options.planted(Fault::ReuseBeforeSealed) {
+            return Ok(false);
+        }
+        let pressure = self.rma.load(self.place(self.me(), PRESSURE))? != 0;
+        let state = self.state.borrow();
+        let used = self.own_tail()? - state.peers[self.me()].head;
+        let free = (self.geometry.capacity - RESERVE).saturating_sub(used);
+        Ok(pressure || self.options.log_blocks != 0 && free < self.geometry.blocks)
+    }
+
+    fn close_log(&self, changed: &[Changed], sums: Sums<'_>) -> Result<()> {
         let me = self.me();
         let tail = self.own_tail()?;
         self.store_later(changed.len() as u64)?;
@@ -174,7 +207,14 @@ impl Core {
                 self.rma.replace_many(self.place(me, self.geometry.claims(word)), &[0])?;
             }
         }
-        self.note_sums(changed)
+        match sums {
+            Sums::Unknown => self.note_sums(changed),
+            Sums::Known(sums) => {
+                self.note_given_sums(changed, sums);
+                Ok(())
+            }
+            Sums::Later => Ok(()),
+        }
     }
 
     /// What all ranks told at the second meeting: the version is closed.
@@ -197,9 +237,41 @@ impl Core {
     }
 }
 
+/// What ranks say at the first meeting of a version.
+struct Opening {
+    /// Of each array the oldest version that some rank reads.
+    pinned: Vec<u64>,
+    /// A log of some rank has little room.
+    tight: bool,
+}
+
+/// The first meeting: nothing is done on any rank if one has had an error, or could not seal the cut before.
+fn open(rma: &dyn crate::rma::Rma, arrays: &[&Core], sealer: Option<&dyn Sealer>) -> Result<Opening> {
+    let arrived = sealer.map_or(Ok(()), Sealer::arrived);
+    if let Err(error @ (Error::Stopped { .. } | Error::DeadRank { .. })) = arrived {
+        return Err(error);
+    }
+    let tight =
+        sealer.is_some() && arrays.iter().map(|array| array.tight()).collect::<Result<Vec<_>>>()?.contains(&true);
+    let mut opening: Vec<u64> = arrays.iter().flat_map(|array| array.opening()).collect();
+    opening.extend([arrived.as_ref().map_or_else(Error::code, |()| 0), u64::from(tight)]);
+    let all = gather(rma, &opening)?;
+    let said = |at: usize| all.chunks_exact(opening.len()).map(move |said| [said[2 * at], said[2 * at + 1]]);
+    let failed = |at: usize| said(at).enumerate().find(|(_, [code, _])| *code != 0);
+    if let Some((rank, [code, _])) = (0..arrays.len()).find_map(failed) {
+        return Err(Error::of_code(code, rank));
+    }
+    arrived?;
+    if let Some((rank, [code, _])) = failed(arrays.len()) {
+        return Err(Error::of_code(code, rank));
+    }
+    let oldest = |at: usize| said(at).map(|[_, pinned]| pinned).min().unwrap_or(u64::MAX);
+    let pinned = (0..arrays.len()).map(oldest).collect();
+    Ok(Opening { pinned, tight: said(arrays.len()).any(|[_, tight]| tight != 0) })
+}
+
 /// Closes the current version of several arrays together: one cut, in which all of them are as of the same moment. All ranks call it with
-/// the same arrays and label. `seal` is called between the meetings with what changed in each, and again with `None` when all ranks have
-/// sealed or must take it back.
+/// the same arrays and label.
 pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sealer>) -> Result<u64> {
     let Some(first) = arrays.first() else {
         return Err(Error::option("a version of no arrays cannot be made: give at least one"));
@@ -212,23 +284,26 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
     for array in arrays {
         array.wait()?;
     }
-    let opening: Vec<u64> = arrays.iter().flat_map(|array| array.opening()).collect();
-    let all = gather(rma, &opening)?;
-    let said = |at: usize| all.chunks_exact(opening.len()).map(move |said| [said[2 * at], said[2 * at + 1]]);
-    let failed = |at: usize| said(at).enumerate().find(|(_, [code, _])| *code != 0);
-    if let Some((rank, [code, _])) = (0..arrays.len()).find_map(failed) {
-        return Err(Error::of_code(code, rank));
+    let Opening { pinned, tight } = open(rma, arrays, sealer)?;
+    if let Some(sealer) = sealer {
+        sealer.settled();
     }
-    let oldest = |at: usize| said(at).map(|[_, pinned]| pinned).min().unwrap_or(u64::MAX);
-    let pinned: Vec<u64> = (0..arrays.len()).map(oldest).collect();
     let changed: Vec<Vec<Changed>> = arrays.iter().map(|array| array.changed()).collect::<Result<_>>()?;
     agree_on_room(arrays, &pinned, &changed)?;
-    if let Some(sealer) = sealer {
-        sealer.seal(arrays, &changed, label)?;
+    let later = sealer.filter(|sealer| sealer.in_background() && !tight);
+    let at_once = if later.is_some() { None } else { sealer };
+    let sums = at_once.map(|sealer| sealer.seal(arrays, &changed, label)).transpose()?;
+    if let Some(sealer) = later {
+        sealer.prepare(arrays, &changed, label)?;
     }
     let mut told = Vec::new();
-    for ((array, pinned), changed) in arrays.iter().zip(pinned).zip(&changed) {
-        told.extend(array.close(pinned, changed)?);
+    for (at, ((array, pinned), changed)) in arrays.iter().zip(pinned).zip(&changed).enumerate() {
+        let sums = match &sums {
+            _ if later.is_some() => Sums::Later,
+            Some(sums) => Sums::Known(&sums[at]),
+            None => Sums::Unknown,
+        };
+        told.extend(array.close(pinned, changed, sums)?);
     }
     let all = gather(rma, &told)?;
     let mut number = 0;
@@ -236,18 +311,29 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
         let of = |said: &[u64]| [said[TOLD * at], said[TOLD * at + 1], said[TOLD * at + 2]];
         number = array.closed(label, all.chunks_exact(told.len()).map(of));
     }
-    if let Some(sealer) = sealer {
-        sealer.sealed_by_all()?;
-    }
+    at_once.map_or(Ok(()), Sealer::sealed_by_all)?;
+    later.map_or(Ok(()), Sealer::begin)?;
     Ok(number)
 }
 
-/// Makes versions durable.
+/// Makes versions durable: at once, between the meetings, or in the background, one cut at a time. Cleaning is done in `version_inc` alone,
+/// which waits for the cut before: what is read in the background does not change meanwhile.
 pub(crate) trait Sealer {
-    /// Seals this rank's part, and returns when all ranks have; where one cannot, all take it back and get an error.
-    fn seal(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<()>;
+    /// Waits until this rank has sealed the cut that is on its way, if there is one. Where it has failed, the next call tries again.
+    fn arrived(&self) -> Result<()>;
+    /// All ranks have sealed it.
+    fn settled(&self);
+    /// Whether cuts are sealed while the program goes on.
+    fn in_background(&self) -> bool;
+    /// Seals this rank's part, and returns when all ranks have; where one cannot, all take it back and get an error. Gives the checksums
+    /// of the blocks that changed.
+    fn seal(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<Vec<Vec<u32>>>;
     /// All ranks have sealed: what is kept no more can go.
     fn sealed_by_all(&self) -> Result<()>;
+    /// Notes what is to be sealed in the background, before any rank closes its part.
+    fn prepare(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<()>;
+    /// Begins to seal what was noted: all ranks have closed their parts.
+    fn begin(&self) -> Result<()>;
 }
 
 /// Labels are kept in pools, in fields of fixed length.

@@ -8,12 +8,14 @@
 //! | `core.rs` | an array of bytes |
 //! | `claim.rs`, `put.rs`, `get.rs` | our protocol |
 //! | `paper.rs` | the paper's |
+//! | `blocks.rs` | reading blocks of closed versions, by any thread |
 //! | `message.rs` | access by messages to a server |
 //! | `tree.rs` | entries of old versions |
 //! | `close.rs`, `clean.rs` | `version_inc`, and cleaning in it |
 //! | `cursor.rs` | reading old versions |
 //! | `typed.rs` | the interface |
 
+mod blocks;
 mod claim;
 mod clean;
 mod close;
@@ -31,8 +33,10 @@ mod typed;
 
 pub(crate) use self::core::{Change, Core};
 pub use self::core::{Counters, MOST_LABEL, Version};
+pub(crate) use blocks::Blocks;
 pub(crate) use close::{Changed, Sealer, version_inc};
 pub(crate) use cursor::Old;
+pub(crate) use geometry::RESERVE;
 #[doc(hidden)]
 pub use options::Fault;
 pub use options::{Access, Keep, Layout, Options, Protocol};

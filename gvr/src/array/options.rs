@@ -59,6 +59,10 @@ pub enum Fault {
     NoEdges,
     /// Claims of a version are not taken back in the next.
     StaleClaims,
+    /// A cut that is sealed in the background is called durable before all ranks have sealed it.
+    AgreeBeforeSealed,
+    /// What a cut that is sealed in the background is made of is not held until then.
+    ReuseBeforeSealed,
 }
 
 /// How an array is made.

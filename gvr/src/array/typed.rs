@@ -221,6 +221,17 @@ impl<T: Element> Array<T> {
         self.core.version_bytes()
     }
 
+    /// Waits until the newest version of the array's job is durable on all ranks, where versions are flushed in the background; all ranks call
+    /// it.
+    ///
+    /// # Errors
+    /// As [`crate::Job::version_wait`]; [`crate::Error::BadOption`] for an array that is of no job.
+    pub fn version_wait(&self) -> Result<()> {
+        let job = self.job.as_ref();
+        let job = job.ok_or_else(|| crate::Error::option("versions of an array of no job do not become durable"))?;
+        job.version_wait()
+    }
+
     /// Damages a byte, for tests.
     #[doc(hidden)]
     pub fn damage(&self, version: u64, block: u64, byte: u64, bits: u8) -> Result<bool> {
@@ -232,6 +243,10 @@ impl<T: Element> Array<T> {
     /// # Errors
     /// [`crate::Error::DeadRank`].
     pub fn free(self) -> Result<()> {
+        if let Some(job) = &self.job {
+            // What is on its way is read from this memory.
+            job.land()?;
+        }
         self.core.free()
     }
 }

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::array::{Array, Fault, Keep, Options};
 use crate::error::{Error, Result};
-use crate::persist::{Holder, Job, Memories, PowerCut};
+use crate::persist::{Flush, Holder, Job, Memories, PowerCut};
 use crate::rma::local::{self, Local, Schedule, Stop};
 use crate::{World, version_inc_all};
 
@@ -40,6 +40,8 @@ pub struct Covered {
     pub taken_back: u64,
     /// Pools that were lost, of which a partner had a copy.
     pub lost: u64,
+    /// Cuts that were on their way to the pools while the program went on.
+    pub flown: u64,
 }
 
 impl std::ops::AddAssign for Covered {
@@ -49,6 +51,7 @@ impl std::ops::AddAssign for Covered {
         self.moved += other.moved;
         self.taken_back += other.taken_back;
         self.lost += other.lost;
+        self.flown += other.flown;
     }
 }
 
@@ -119,9 +122,17 @@ fn sizes(program: &Program, random: &mut ChaCha8Rng) -> Sizes {
     Sizes { counts: [random.random_range(6..40), random.random_range(6..40)], options }
 }
 
-/// Writes, and makes cuts.
-fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same: &mut ChaCha8Rng) -> Result<()> {
+/// Writes, and makes cuts. Gives how many of them were sealed in the background.
+fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same: &mut ChaCha8Rng) -> Result<u64> {
     let arrays = open_arrays(job, sizes)?;
+    let background = same.random_bool(0.5);
+    job.set_flush(if background { Flush::Background } else { Flush::Wait })?;
+    let mut flown = 0;
+    let told = |next: &[u64; ARRAYS]| {
+        with(model, |model| {
+            model.told = model.told.max(model.cuts.iter().position(|cut| cut == next).map_or(0, |at| at + 1))
+        });
+    };
     let (rank, ranks) = (job.world().rank() as u64, job.world().ranks() as u64);
     for _ in 0..same.random_range(1..5) {
         for (at, array) in arrays.iter().enumerate() {
@@ -138,7 +149,8 @@ fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same:
         }
         // All ranks draw the same.
         let chosen = [&[0][..], &[1], &[0, 1]][same.random_range(0..3_usize)];
-        let mut next = [arrays[0].version(), arrays[1].version()];
+        let before = [arrays[0].version(), arrays[1].version()];
+        let mut next = before;
         chosen.iter().for_each(|at| next[*at] += 1);
         with(model, |model| {
             if model.cuts.last() != Some(&next) {
@@ -147,11 +159,18 @@ fn work(job: &Job, sizes: &Sizes, model: &Shared, random: &mut ChaCha8Rng, same:
         });
         let faces: Vec<_> = chosen.iter().map(|at| arrays[*at].face()).collect();
         version_inc_all(&faces, &format!("{next:?}"))?;
-        with(model, |model| {
-            model.told = model.told.max(model.cuts.iter().position(|cut| *cut == next).map_or(0, |at| at + 1))
-        });
+        if background {
+            flown += 1;
+            told(&before);
+            if same.random_bool(0.3) {
+                job.version_wait()?;
+                told(&next);
+            }
+        } else {
+            told(&next);
+        }
     }
-    Ok(())
+    Ok(flown)
 }
 
 fn open_arrays(job: &Job, sizes: &Sizes) -> Result<[Array<u64>; ARRAYS]> {
@@ -317,7 +336,7 @@ fn round_of(
         Err(wrong) => return Ok(Err(format!("when it was opened, {wrong}"))),
     }
     world.barrier()?;
-    work(&job, sizes, model, &mut random, &mut same)?;
+    covered.flown = work(&job, sizes, model, &mut random, &mut same)?;
     arrays_wait(&job, sizes)?;
     // What is there at the end of a run in order is there at once.
     world.barrier()?;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use crate::array::{Core, Options};
 use crate::error::{Error, Result};
-use crate::persist::{Folder, Job};
+use crate::persist::{Flush, Folder, Job};
 use crate::rma::Kind;
 use crate::rma::shm::Shm;
 use crate::world::World;
@@ -166,17 +166,50 @@ pub extern "C" fn gvr_message() -> *const c_char {
 pub unsafe extern "C" fn gvr_open_job(folder: *const c_char, pool_bytes: u64) -> c_int {
     answer(|| {
         // SAFETY: by the header, a string.
-        let folder = Folder::new(unsafe { text(folder)? });
-        let world = with_world(|world| Ok(world.world.clone()))?;
-        let job = Job::open_or_create(&world, &folder, pool_bytes)?;
-        with_world(|world| {
-            if world.job.is_some() {
-                return Err(refuse("a job is open already: a program has one"));
-            }
-            world.job = Some(job);
-            Ok(())
-        })
+        open_job(Folder::new(unsafe { text(folder)? }), pool_bytes)
     })
+}
+
+fn open_job(folder: Folder, pool_bytes: u64) -> Result<()> {
+    let world = with_world(|world| Ok(world.world.clone()))?;
+    if with_world(|world| Ok(world.job.is_some()))? {
+        return Err(refuse("a job is open already: a program has one"));
+    }
+    let job = Job::open_or_create(&world, &folder, pool_bytes)?;
+    with_world(|world| {
+        world.job = Some(job);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gvr_open_job_with_partners(folder: *const c_char, pool_bytes: u64) -> c_int {
+    answer(|| {
+        // SAFETY: by the header, a string.
+        open_job(Folder::new(unsafe { text(folder)? }).with_partners(), pool_bytes)
+    })
+}
+
+/// Works on the job that is open.
+fn with_job(act: impl FnOnce(&Job) -> Result<()>) -> c_int {
+    answer(|| {
+        with_world(|world| act(world.job.as_ref().ok_or_else(|| refuse("no job is open: call gvr_open_job first"))?))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_flush_in_background(yes: c_int) -> c_int {
+    with_job(|job| job.set_flush(if yes == 0 { Flush::Wait } else { Flush::Background }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_version_wait() -> c_int {
+    with_job(Job::version_wait)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn gvr_scrub() -> c_int {
+    with_job(|job| job.scrub().map(drop))
 }
 
 #[unsafe(no_mangle)]

@@ -4,17 +4,34 @@ use std::path::Path;
 use std::time::Instant;
 
 use nearpm::Store;
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 
 use super::bench::{Figure, NEVER, Times};
 use crate::array::{Array, Keep, Options};
 use crate::error::{Error, Result};
-use crate::persist::{Folder, Job};
+use crate::persist::{Flush, Folder, Job};
 use crate::programs::{anneal, pcg, tally};
 use crate::world::World;
 
 /// Bytes of a rank's part that a durable version changes.
 const CHANGED: u64 = 16 << 20;
+
+/// What is put in a round.
+fn filled(mine: &std::ops::Range<u64>, round: u64) -> Vec<u64> {
+    mine.clone().map(|at| (at + round).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+}
+
+/// The shortest times of durable versions, in nanoseconds.
+struct Durable {
+    /// `version_inc`, where it waits for the pools.
+    waiting: f64,
+    /// `version_inc`, where versions are flushed in the background.
+    blocked: f64,
+    /// From its beginning until the version is durable.
+    flushed: f64,
+    /// A transaction of as many bytes.
+    alone: f64,
+}
 
 /// A durable version in which all of a part changed, beside one transaction of as many bytes in a pool of the same folder.
 pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<Figure>> {
@@ -30,17 +47,28 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     let options = Options { keep: Keep::Last(2), ..Options::log(8192) };
     let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
     let name = alone.to_str().ok_or_else(|| Error::option("the folder's name is no UTF-8: choose another"))?;
-    let pool = DirectPool::create(name, 4 * CHANGED, &DirectOptions::default())?;
+    let pool = DirectPool::create(name, 4 * CHANGED, &nearpm::Options::new())?;
     let mine = array.part(world.rank());
-    let mut times = Times { paper: None, ..NEVER };
-    for round in 0..rounds.min(8) {
-        let data: Vec<u64> = mine.clone().map(|at| (at + round).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let never = f64::INFINITY;
+    let mut times = Durable { waiting: never, blocked: never, flushed: never, alone: never };
+    let rounds = rounds.min(24);
+    for round in 0..rounds {
+        let data = filled(&mine, round);
         array.put(mine.clone(), &data)?;
         array.wait()?;
+        let background = round % 2 == 1;
+        job.set_flush(if background { Flush::Background } else { Flush::Wait })?;
         world.barrier()?;
         let start = Instant::now();
+        let spent = || start.elapsed().as_nanos() as f64;
         array.version_inc("")?;
-        times.ours = times.ours.min(start.elapsed().as_nanos() as f64);
+        if background {
+            times.blocked = times.blocked.min(spent());
+            job.version_wait()?;
+            times.flushed = times.flushed.min(spent());
+        } else {
+            times.waiting = times.waiting.min(spent());
+        }
         world.barrier()?;
         let start = Instant::now();
         let object = pool.tx(|tx| {
@@ -48,7 +76,7 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
             tx.write(object, bytemuck::cast_slice(&data))?;
             Ok(object)
         })?;
-        times.flat = times.flat.min(start.elapsed().as_nanos() as f64);
+        times.alone = times.alone.min(start.elapsed().as_nanos() as f64);
         pool.tx(|tx| tx.free_object(object))?;
     }
     drop(array);
@@ -58,17 +86,19 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     let job = Job::open(world, &Folder::new(&path))?;
     let opened = start.elapsed().as_secs_f64();
     let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
-    let last = rounds.min(8) - 1;
-    let good = |(data, at): (u64, u64)| data == (at + last).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    if !array.get_vec(mine.clone())?.into_iter().zip(mine).all(good) {
+    if array.get_vec(mine.clone())? != filled(&mine, rounds - 1) {
         return Err(Error::option("what was durable is not what is read back: no figure is printed"));
     }
     drop(array);
     job.close()?;
     clear()?;
     let rate = 2.0 * CHANGED as f64 / opened / 1e6;
-    let name = format!("durable version of {} MiB a rank; reopened at {rate:.0} MB/s a rank", CHANGED >> 20);
-    Ok(vec![Figure { name, times }])
+    let figure = |name, ours| Figure { name, times: Times { flat: times.alone, ours, paper: None } };
+    let (mib, blocked) = (CHANGED >> 20, 100.0 * times.blocked / times.flushed);
+    Ok(vec![
+        figure(format!("durable version of {mib} MiB a rank; reopened at {rate:.0} MB/s a rank"), times.waiting),
+        figure(format!("the same in the background; the program waits {blocked:.1} % of it"), times.flushed),
+    ])
 }
 
 pub(super) fn programs(world: &World) -> Result<Vec<Figure>> {

@@ -33,6 +33,9 @@ pub struct DemoArguments {
     /// Keep each rank's versions in a partner's pool, too, and lose the killed rank's own
     #[arg(long)]
     partners: bool,
+    /// Compress what the pools keep
+    #[arg(long)]
+    compress: bool,
     /// The iteration in which one is killed
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(2..))]
     kill_at: u64,
@@ -108,7 +111,10 @@ fn solve(world: &World, arguments: &DemoArguments, dies: Option<(usize, u64)>) -
     let folder = Folder::new(&arguments.folder);
     let folder = if arguments.partners { folder.with_partners() } else { folder };
     let job = Job::open_or_create(world, &folder, bytes.next_multiple_of(4096))?;
-    let vectors = Vectors::new(arguments.side, |name, dims| job.array(name, dims, Options::log(1024)))?;
+    let vectors = Vectors::new(arguments.side, |name, dims| {
+        let options = Options { compress: arguments.compress, ..Options::log(1024) };
+        job.array(name, dims, options)
+    })?;
     let solved = pcg::solve(world, &vectors, arguments.side, 500, |iteration| {
         if dies == Some((world.rank(), iteration)) {
             println!("  rank {} is killed in iteration {iteration}", world.rank());

@@ -8,7 +8,7 @@ use clap::Args;
 use super::backend::Backend;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::persist::{Current, Folder, Job, Restored, Storage, describe};
+use crate::persist::{Current, Folder, Job, Restored, Storage, describe, scrub_folder};
 use crate::rma::Kind;
 use crate::world::version_inc_all;
 
@@ -54,12 +54,18 @@ pub fn check(arguments: &FolderArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub fn scrub(arguments: &FolderArguments) -> Result<ExitCode> {
+    let scrubbed = scrub_folder(&Folder::new(&arguments.folder))?;
+    println!("{} blocks were read; {} were damaged and are mended", scrubbed.in_pool, scrubbed.mended_in_pool);
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn versions(arguments: &FolderArguments) -> Result<ExitCode> {
     let (Current { generation, ranks, partners }, report, arrays) = describe(&Folder::new(&arguments.folder))?;
     let copies = if partners { ", each with a partner's copy" } else { "" };
     println!("{ranks} ranks{copies}, generation {generation}, cut {}", report.cut);
-    for Restored { name, kind, dims, versions } in arrays {
-        println!("{name}: {kind:?} {dims:?}");
+    for Restored { name, kind, dims, versions, whole, kept } in arrays {
+        println!("{name}: {kind:?} {dims:?}; blocks that changed take {kept} of {whole} bytes");
         for (number, label) in versions {
             println!("  version {number} {label:?}");
         }

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::launch;
 use crate::array::{Keep, Options};
 use crate::error::{Error, Result};
-use crate::persist::{Folder, Job};
+use crate::persist::{Flush, Folder, Job};
 use crate::rma::shm::Shm;
 use crate::world::World;
 
@@ -19,8 +19,10 @@ const FOLDER: &str = "NEARPM_GVR_KILLS";
 const WINDOW: u64 = 16 << 20;
 const ELEMENTS: u64 = 96;
 const VERSIONS: u64 = 24;
-/// Status of a rank that found other contents than were written.
+/// Status of a rank that found other contents than were written, or fewer versions than a rank was told to be durable.
 const WRONG: u8 = 3;
+/// Tells ranks to seal versions in the background.
+const FLUSH: &str = "NEARPM_GVR_KILLS_FLUSH";
 
 /// What an element is in a version.
 fn value(element: u64, version: u64) -> u64 {
@@ -34,10 +36,16 @@ pub(super) fn rank(shm: Shm) -> Result<u8> {
     let world = World::new(shm);
     let folder = std::env::var(FOLDER)
         .map_err(|_| Error::option(format!("{FOLDER} is not set: only a campaign starts ranks")))?;
-    let job = Job::open_or_create(&world, &Folder::new(PathBuf::from(folder)), 1 << 20)?;
+    let folder = PathBuf::from(folder);
+    let job = Job::open_or_create(&world, &Folder::new(&folder), 1 << 20)?;
+    let background = std::env::var_os(FLUSH).is_some();
+    job.set_flush(if background { Flush::Background } else { Flush::Wait })?;
     let options = Options { keep: Keep::Last(3), ..Options::log(64) };
     let array = job.array::<u64>("values", &[ELEMENTS], options)?;
     let (rank, ranks) = (world.rank() as u64, world.ranks() as u64);
+    if array.version() < told(&folder) {
+        return Ok(WRONG);
+    }
     loop {
         for version in array.versions() {
             let mut data = vec![0; ELEMENTS as usize];
@@ -48,13 +56,30 @@ pub(super) fn rank(shm: Shm) -> Result<u8> {
         }
         let version = array.version();
         if version >= VERSIONS {
+            job.version_wait()?;
             return Ok(0);
         }
         for element in (rank..ELEMENTS).step_by(ranks as usize) {
             array.put(element..=element, &[value(element, version)])?;
         }
         array.version_inc("")?;
+        if rank == 0 {
+            // In the background it is the version before that is durable when one is closed.
+            tell(&folder, if background { version } else { version + 1 })?;
+        }
     }
+}
+
+/// Versions that a rank was told to be durable, in any life of the job.
+fn told(folder: &std::path::Path) -> u64 {
+    let text = std::fs::read_to_string(folder.join("told")).unwrap_or_default();
+    // One that was killed while it wrote may have left nothing.
+    text.trim().parse().unwrap_or(0)
+}
+
+fn tell(folder: &std::path::Path, versions: u64) -> Result<()> {
+    let path = folder.join("told");
+    std::fs::write(&path, format!("{versions}\n")).map_err(Error::io(format!("write {}", path.display())))
 }
 
 /// Runs a seed: kills, then a run to the end.
@@ -70,7 +95,10 @@ pub(super) fn play(seed: u64) -> std::result::Result<(), String> {
 
 fn lives(seed: u64, folder: &std::path::Path) -> Result<std::result::Result<(), String>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let variables = [(FOLDER, folder.display().to_string())];
+    let mut variables = vec![(FOLDER, folder.display().to_string())];
+    if seed % 2 == 1 {
+        variables.push((FLUSH, "background".to_owned()));
+    }
     for _ in 0..random.random_range(1..4) {
         let ranks = random.random_range(2..5);
         let mut launched = launch(ranks, WINDOW, &variables)?;

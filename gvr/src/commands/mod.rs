@@ -33,6 +33,8 @@ pub enum GvrCommand {
     Figures(figures::FiguresArguments),
     /// Read every block of a job's pools, and compare it with its checksums
     Check(job::FolderArguments),
+    /// Read every block of a job's pools, and mend what is damaged from the partners' copies
+    Scrub(job::FolderArguments),
     /// Say which arrays and versions a job holds
     Versions(job::FolderArguments),
     /// Make an old version of a job the newest one
@@ -52,6 +54,7 @@ pub fn command(command: &GvrCommand) -> Result<ExitCode> {
         GvrCommand::Bench(arguments) => bench::command(arguments),
         GvrCommand::Figures(arguments) => figures::command(arguments),
         GvrCommand::Check(arguments) => job::check(arguments),
+        GvrCommand::Scrub(arguments) => job::scrub(arguments),
         GvrCommand::Versions(arguments) => job::versions(arguments),
         GvrCommand::Restore(arguments) => job::restore(arguments),
         GvrCommand::Campaign(arguments) => campaign::command(arguments),

@@ -92,6 +92,16 @@ pub const RAW: u32 = 0;
 pub const LZ4: u32 = 1;
 /// Runs of words that differ from the version before.
 pub const DELTA: u32 = 2;
+/// By LZ4, the first bytes of all words first, then the second ones, and so on: bytes of floating-point numbers that are alike follow
+/// each other. What is left of the last word is behind.
+pub const PLANES: u32 = 3;
+/// As [`PLANES`], of the exclusive or with the version before: where numbers change little, most of it is zeros.
+pub const CHANGES: u32 = 4;
+
+/// Whether what is kept is understood by the version before.
+pub fn builds_on(encoding: u32) -> bool {
+    matches!(encoding, DELTA | CHANGES)
+}
 
 /// A block of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Persistent)]

@@ -11,62 +11,54 @@
 //! | `format.rs` | what a pool holds |
 //! | `encode.rs` | how a block's bytes are kept |
 //! | `storage.rs` | where pools lie |
+//! | `inner.rs` | what arrays of a job share |
+//! | `object.rs` | blocks in a pool |
 //! | `pool.rs` | one rank's pool |
 //! | `seal.rs` | cuts |
-//! | `recover.rs` | from pools to arrays, on any number of ranks |
+//! | `flight.rs` | cuts that are sealed while the program goes on |
+//! | `part.rs`, `recover.rs` | from pools to arrays, on any number of ranks |
 //! | `scrub.rs` | looking for damage, and mending it |
 
 mod encode;
+mod flight;
 mod format;
+mod inner;
+mod object;
+mod part;
 mod pool;
 mod recover;
 mod scrub;
 mod seal;
 mod storage;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nearpm::Ptr;
-
-use crate::array::{Array, Core, Element, Fault, Layout, Options, Protocol};
+use crate::array::{Array, Core, Element, Layout, Options, Protocol};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce, Rma};
 use crate::world::World;
-use format::{Head, MOST_NAME};
+use format::MOST_NAME;
+pub use inner::Inner;
+use inner::{Member, Partner};
 use pool::RankPool;
 pub use recover::{Report, Restored, describe};
-pub use scrub::Scrubbed;
+pub use scrub::{Scrubbed, scrub_folder};
 #[doc(hidden)]
 pub use storage::PowerCut;
 pub use storage::{Current, Folder, Holder, Memories, Storage};
 
-/// What durable arrays of a rank share.
-pub struct Inner {
-    pub(crate) rma: Rc<dyn Rma>,
-    pool: RankPool,
-    /// Of a job with partner copies.
-    partner: Option<Partner>,
-    /// The newest cut that all ranks have sealed.
-    cut: Cell<u64>,
-    arrays: RefCell<BTreeMap<String, Member>>,
-}
-
-/// The pool that this rank holds for another one.
-struct Partner {
-    rank: usize,
-    pool: RankPool,
-}
-
-/// An array of a job.
-#[derive(Clone)]
-struct Member {
-    core: Rc<Core>,
-    head: Ptr<Head>,
-    /// Where the pool has it that is held for another rank.
-    held: Option<Ptr<Head>>,
-    options: Options,
+/// When versions are made durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// Before `version_inc` returns: what it has closed survives from then on.
+    #[default]
+    Wait,
+    /// In the background, by a thread of each rank. `version_inc` returns when the version is closed in memory; it is durable when the next
+    /// one returns, or [`Job::version_wait`]. One cut is on its way at a time: a `version_inc` before it has arrived waits for it, and so
+    /// does one whose logs have too little room for what is held meanwhile. After a crash the newest cut that all have sealed is
+    /// there, as always.
+    Background,
 }
 
 /// Durable arrays, in pools that each rank has one of.
@@ -146,7 +138,7 @@ impl Job {
     }
 
     fn of(world: &World, pool: RankPool, partner: Option<Partner>, report: Report) -> Job {
-        let inner = Inner { rma: Rc::clone(&world.rma), pool, partner, cut: Cell::new(0), arrays: RefCell::default() };
+        let inner = Inner::new(Rc::clone(&world.rma), pool, partner);
         Job { world: world.clone(), inner: Rc::new(inner), report }
     }
 
@@ -177,6 +169,8 @@ impl Job {
         kind: Kind,
         options: Options,
     ) -> Result<(Rc<Core>, Rc<Inner>)> {
+        // Nobody else works on the pool.
+        self.inner.land()?;
         let known = self.inner.arrays.borrow().get(name).cloned();
         let fits = match &known {
             None => check_new(name, &options),
@@ -206,18 +200,41 @@ impl Job {
         arrays.iter().map(|(name, member)| Restored::of(name, &member.core)).collect()
     }
 
+    /// Says when versions are made durable from here on; all ranks call it alike. A cut that is on its way is waited for.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] on all ranks where the backend of one gives it no second thread; those of the cut.
+    pub fn set_flush(&self, flush: Flush) -> Result<()> {
+        self.version_wait()?;
+        let rma = &*self.inner.rma;
+        agree(rma, if flush == Flush::Background { rma.helper().map(drop) } else { Ok(()) })?;
+        self.inner.background.set(flush == Flush::Background);
+        Ok(())
+    }
+
+    /// Waits until the newest version is durable on all ranks; all ranks call it.
+    ///
+    /// # Errors
+    /// On all ranks: those of a pool. The version is not durable then; the next `version_inc` or `version_wait` tries again, and
+    /// makes no other version before.
+    pub fn version_wait(&self) -> Result<()> {
+        self.inner.version_wait()
+    }
+
     /// Looks at every block of every version in memory and in this rank's pool, and mends each from the other; all ranks call it,
     /// between a `version_inc` and the next put.
     ///
     /// # Errors
     /// On all ranks: [`Error::Damaged`] where both copies are.
     pub fn scrub(&self) -> Result<Scrubbed> {
+        self.version_wait()?;
         scrub::scrub(&self.inner)
     }
 
     /// Damages the pool, for tests.
     #[doc(hidden)]
     pub fn damage(&self, choice: u64, bit: u8) -> Result<bool> {
+        self.inner.land()?;
         scrub::damage(&self.inner, choice, bit)
     }
 
@@ -226,7 +243,14 @@ impl Job {
     /// # Errors
     /// Those of the pool; [`Error::BadOption`] while arrays are in use.
     pub fn close(self) -> Result<()> {
-        self.inner.rma.barrier()?;
+        let durable = self.version_wait();
+        if let Err(Error::Stopped { .. } | Error::DeadRank { .. }) = durable {
+            return durable;
+        }
+        if durable.is_ok() {
+            let cut = self.inner.cut.get();
+            self.inner.pools().try_for_each(|pool| pool.commit(cut))?;
+        }
         let arrays = std::mem::take(&mut *self.inner.arrays.borrow_mut());
         for member in arrays.values() {
             member.core.free()?;
@@ -234,11 +258,20 @@ impl Job {
         drop(arrays);
         match Rc::try_unwrap(self.inner) {
             Ok(inner) => {
-                inner.partner.map_or(Ok(()), |partner| partner.pool.pool.close())?;
-                Ok(inner.pool.pool.close()?)
+                drop(inner.flight);
+                inner.partner.map_or(Ok(()), |partner| close_pool(partner.pool))?;
+                close_pool(inner.pool)?;
+                durable
             }
             Err(_) => Err(Error::option("arrays of the job are in use: drop them, then close it")),
         }
+    }
+}
+
+fn close_pool(pool: Arc<RankPool>) -> Result<()> {
+    match Arc::try_unwrap(pool) {
+        Ok(pool) => Ok(pool.pool.close()?),
+        Err(_) => Err(Error::option("a pool is still in use: it is closed when that ends")),
     }
 }
 
@@ -262,7 +295,7 @@ fn make_pools(
     let pool = make(world.rank(), Holder::Owner)?;
     let rank = partner_of(world.rank(), world.ranks());
     let partner = current.partners.then(|| make(rank, Holder::Partner)).transpose()?;
-    Ok((pool, partner.map(|pool| Partner { rank, pool })))
+    Ok((pool, partner.map(|pool| Partner { rank, pool: Arc::new(pool) })))
 }
 
 /// Whether a durable array can be made so.
@@ -281,41 +314,4 @@ fn check_new(name: &str, options: &Options) -> Result<()> {
 /// Elements and sizes in words.
 fn says(kind: Kind, dims: &[u64]) -> String {
     format!("{kind:?} in {dims:?}")
-}
-
-impl Inner {
-    fn add(&self, name: &str, dims: &[u64], kind: Kind, options: Options) -> Result<Rc<Core>> {
-        let core = Rc::new(Core::new(Rc::clone(&self.rma), dims, kind, options)?);
-        let add = |pool: &RankPool| pool.add(head_of(name, &core, &options));
-        let heads = add(&self.pool)
-            .and_then(|head| Ok((head, self.partner.as_ref().map(|partner| add(&partner.pool)).transpose()?)));
-        let (head, held) = agree(&*self.rma, heads)?;
-        self.arrays.borrow_mut().insert(name.to_owned(), Member { core: Rc::clone(&core), head, held, options });
-        Ok(core)
-    }
-
-    fn planted(&self, fault: Fault) -> bool {
-        self.arrays.borrow().values().any(|member| member.options.planted(fault))
-    }
-}
-
-/// What the pool says of an array.
-fn head_of(name: &str, core: &Core, options: &Options) -> Head {
-    let mut dims = [0; crate::array::MOST_DIMENSIONS];
-    dims[..core.shape.dims().len()].copy_from_slice(core.shape.dims());
-    Head {
-        next: None,
-        name: format::field(name),
-        kind: core.kind as u32,
-        dimensions: core.shape.dims().len() as u32,
-        dims,
-        block: core.geometry.block,
-        keep: options.kept(),
-        log_blocks: options.log_blocks,
-        flags: u64::from(options.check) | u64::from(options.compress) << 1,
-        blocks: core.geometry.blocks,
-        oldest: None,
-        newest: None,
-        base: None,
-    }
 }

@@ -5,26 +5,22 @@ use nearpm::prelude::*;
 
 use super::encode;
 use super::format::{self, Head, Item, RAW, Root, Sealed};
+use super::object::{Form, Kept, items_at, nothing_logged, release, write_object};
 use crate::error::Error;
 
 type Result<T> = std::result::Result<T, Error>;
-
-/// A block as it is to be kept.
-pub struct Kept {
-    pub block: u64,
-    pub encoding: u32,
-    pub bytes: Vec<u8>,
-    /// CRC-32C of the block.
-    pub sum: u32,
-}
 
 /// A version of one array.
 pub struct NewVersion {
     pub head: Ptr<Head>,
     pub version: u64,
-    pub label: String,
+    /// Bytes of a block.
+    pub size: usize,
     pub blocks: Vec<Kept>,
 }
+
+/// Reads a block of a version, by the version's place in a list, from the log.
+pub type Read<'r> = &'r dyn Fn(usize, u64, &mut [u8]) -> Result<()>;
 
 /// A version that the pool holds.
 pub struct Found {
@@ -42,47 +38,6 @@ pub struct Bad {
 /// An open pool of a rank.
 pub struct RankPool {
     pub pool: DirectPool,
-}
-
-/// Where the items of a version lie: behind its head.
-fn items_at(place: Ptr<Sealed>) -> Ptr<Item> {
-    Ptr::cast(Ptr::nth(place, 1))
-}
-
-/// Makes an object of blocks: head, items, bytes.
-fn write_object(
-    tx: &mut Tx<'_>,
-    mut head: Sealed,
-    blocks: &[Kept],
-) -> std::result::Result<(Ptr<Sealed>, Vec<Item>), nearpm::Error> {
-    let start = (size_of::<Sealed>() + blocks.len() * size_of::<Item>()) as u64;
-    head.count = blocks.len() as u64;
-    head.bytes = start + blocks.iter().map(|kept| kept.bytes.len() as u64).sum::<u64>();
-    let object = tx.alloc_bytes(head.bytes)?;
-    let mut at = object + start;
-    let mut items = Vec::with_capacity(blocks.len());
-    let mut payload = Vec::with_capacity((head.bytes - start) as usize);
-    for kept in blocks {
-        let bytes = kept.bytes.len() as u32;
-        let kept_sum = if kept.encoding == RAW { kept.sum } else { crc32c::crc32c(&kept.bytes) };
-        items.push(Item { block: kept.block, at, object, bytes, encoding: kept.encoding, sum: kept.sum, kept_sum });
-        payload.extend_from_slice(&kept.bytes);
-        at += u64::from(bytes);
-    }
-    head.sum = format::sum(&head, &items);
-    let Some(place) = Ptr::<Sealed>::from_offset(object) else {
-        return Err(nearpm::Error::ZeroSize { what: "a version" });
-    };
-    tx.set(place, head)?;
-    tx.set_all(items_at(place), &items)?;
-    tx.write(object + start, &payload)?;
-    Ok((place, items))
-}
-
-/// One that uses an object goes.
-fn release(tx: &mut Tx<'_>, object: u64) -> std::result::Result<(), nearpm::Error> {
-    let Some(place) = Ptr::<Sealed>::from_offset(object) else { return Ok(()) };
-    if tx.update(place.users(), |users| users.saturating_sub(1))? == 0 { tx.free(place) } else { Ok(()) }
 }
 
 impl RankPool {
@@ -176,35 +131,50 @@ impl RankPool {
         Ok(place)
     }
 
-    /// Seals versions of arrays as one cut: all of them or none.
-    pub fn seal(&self, cut: u64, versions: &[NewVersion], committed: bool) -> Result<()> {
-        Ok(self.pool.tx(|tx| {
-            for new in versions {
+    /// Seals versions of arrays as one cut: all of them or none. `committed` is the newest cut that all ranks are known to have sealed.
+    /// Gives the checksums of the blocks of each.
+    pub fn seal(
+        &self,
+        cut: u64,
+        committed: u64,
+        label: &str,
+        versions: &[NewVersion],
+        read: Read<'_>,
+    ) -> Result<Vec<Vec<u32>>> {
+        self.pool.try_tx(|tx| {
+            let mut sums = Vec::with_capacity(versions.len());
+            for (at, new) in versions.iter().enumerate() {
                 let head = Sealed {
                     next: None,
                     cut,
                     version: new.version,
-                    label: format::field(&new.label),
+                    label: format::field(label),
                     count: 0,
                     users: 1,
                     bytes: 0,
                     sum: 0,
                 };
-                let (place, _) = write_object(tx, head, &new.blocks)?;
+                let read = |logical, data: &mut [u8]| read(at, logical, data);
+                let (place, items) = write_object(tx, head, new.size, &new.blocks, &read)?;
                 match tx.get(new.head.newest())? {
                     Some(before) => tx.set(before.next(), Some(place))?,
                     None => tx.set(new.head.oldest(), Some(place))?,
                 }
                 tx.set(new.head.newest(), Some(place))?;
+                sums.push(items.iter().map(|item| item.sum).collect());
             }
             let root = tx.root_or_zeroed::<Root>()?;
             tx.set(root.sealed(), cut)?;
-            if committed { tx.set(root.committed(), cut) } else { Ok(()) }
-        })?)
+            tx.set(root.committed(), committed)?;
+            Ok(sums)
+        })
     }
 
     /// Notes that all ranks have sealed a cut.
     pub fn commit(&self, cut: u64) -> Result<()> {
+        if self.root()?.committed == cut {
+            return Ok(());
+        }
         Ok(self.pool.tx(|tx| {
             let root = tx.root_or_zeroed::<Root>()?;
             tx.set(root.committed(), cut)
@@ -291,6 +261,10 @@ impl RankPool {
             block.fill(0);
             return Ok(true);
         }
+        if item.encoding == RAW && item.bytes as usize == block.len() {
+            self.pool.read(|from| from.read(item.at, block))?;
+            return Ok(item.sum == item.kept_sum && crc32c::crc32c(block) == item.sum);
+        }
         let mut kept = vec![0; item.bytes as usize];
         self.pool.read(|from| from.read(item.at, &mut kept))?;
         if crc32c::crc32c(&kept) != item.kept_sum {
@@ -310,7 +284,7 @@ impl RankPool {
         // What is damaged may be mended by a later version that does not build on it.
         let mut good = true;
         for item in std::iter::once(first).chain(items) {
-            good = (good || item.encoding != format::DELTA) && self.apply(&item, &mut data)?;
+            good = (good || !format::builds_on(item.encoding)) && self.apply(&item, &mut data)?;
         }
         Ok(good.then_some(data))
     }
@@ -322,22 +296,22 @@ impl RankPool {
         let (Some(oldest), Some(base)) = (versions.first(), head.base) else { return Ok(Ok(())) };
         let before = self.base(&head)?;
         let mut copied = Vec::new();
-        for item in oldest.items.iter().filter(|item| item.encoding == format::DELTA) {
+        for item in oldest.items.iter().filter(|item| format::builds_on(item.encoding)) {
             let mut block = vec![0; head.block as usize];
             if !(self.apply(&before[item.block as usize], &mut block)? && self.apply(item, &mut block)?) {
                 return Ok(Err(Bad { block: item.block, version: oldest.head.version }));
             }
-            copied.push(Kept { block: item.block, encoding: RAW, sum: crc32c::crc32c(&block), bytes: block });
+            copied.push(Kept { block: item.block, sum: crc32c::crc32c(&block), form: Form::Bytes(RAW, block) });
         }
-        self.pool.tx(|tx| {
+        self.pool.try_tx(|tx| -> Result<()> {
             let mut new: Vec<Item> =
-                oldest.items.iter().filter(|item| item.encoding != format::DELTA).copied().collect();
+                oldest.items.iter().filter(|item| !format::builds_on(item.encoding)).copied().collect();
             // Items that were mended lie in objects of their own, which now belong to the base.
             let own = |item: &&Item| item.object == Ptr::offset(oldest.place);
             let users = new.iter().filter(own).count() as u64;
             if !copied.is_empty() {
                 let head = Sealed { next: None, users: copied.len() as u64, ..oldest.head };
-                new.extend(write_object(tx, head, &copied)?.1);
+                new.extend(write_object(tx, head, 0, &copied, &nothing_logged)?.1);
             }
             for item in &new {
                 tx.set(Ptr::nth(base, item.block), *item)?;
@@ -346,15 +320,18 @@ impl RankPool {
             tx.update(oldest.place.users(), |all| all + users)?;
             release(tx, Ptr::offset(oldest.place))?;
             tx.set(place.oldest(), oldest.head.next)?;
-            if oldest.head.next.is_none() { tx.set(place.newest(), None) } else { Ok(()) }
+            if oldest.head.next.is_none() {
+                tx.set(place.newest(), None)?;
+            }
+            Ok(())
         })?;
         Ok(Ok(()))
     }
 
     /// Replaces what is kept of a block by the whole block: of a version by its number, of the base by `None`.
     pub fn mend(&self, head: &Head, version: Option<&Found>, block: u64, data: &[u8]) -> Result<()> {
-        let kept = Kept { block, encoding: RAW, sum: crc32c::crc32c(data), bytes: data.to_vec() };
-        Ok(self.pool.tx(|tx| {
+        let kept = Kept { block, sum: crc32c::crc32c(data), form: Form::Bytes(RAW, data.to_vec()) };
+        self.pool.try_tx(|tx| {
             let place = match version {
                 None => head.base.map(|base| Ptr::nth(base, block)),
                 Some(found) => {
@@ -366,17 +343,18 @@ impl RankPool {
             let old = tx.get(place)?;
             let object =
                 Sealed { next: None, cut: 0, version: 0, label: [0; 64], count: 0, users: 1, bytes: 0, sum: 0 };
-            let (_, items) = write_object(tx, object, std::slice::from_ref(&kept))?;
+            let (_, items) = write_object(tx, object, 0, std::slice::from_ref(&kept), &nothing_logged)?;
             tx.set(place, items[0])?;
             match version {
-                None => release(tx, old.object),
+                None => release(tx, old.object)?,
                 Some(found) => {
                     let items = tx.get_all(items_at(found.place), found.head.count)?;
                     let sum = format::sum(&found.head, &items);
-                    tx.set(found.place.sum(), sum)
+                    tx.set(found.place.sum(), sum)?;
                 }
             }
-        })?)
+            Ok(())
+        })
     }
 
     /// Flips a bit, for tests.

@@ -5,13 +5,15 @@
 //! and writes new ones; these become the job's when all are whole.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nearpm::Ptr;
 
 use super::format::{self, Head};
-use super::pool::{Found, RankPool};
+use super::part::{Known, Part, lacks};
+use super::pool::RankPool;
 use super::{Current, Holder, Job, Member, Partner, Storage, agree, make_pools, partner_of};
-use crate::array::{Change, Core, Keep, Layout, Options, Shape, version_inc};
+use crate::array::{Change, Core, Keep, Layout, Options, RESERVE, Sealer, Shape, version_inc};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce};
 use crate::world::World;
@@ -40,12 +42,23 @@ pub struct Restored {
     pub dims: Vec<u64>,
     /// Versions that can be read: number and label, oldest first.
     pub versions: Vec<(u64, String)>,
+    /// Bytes of the blocks that the pools have of these versions; 0 for a job that is open.
+    pub whole: u64,
+    /// Bytes that are kept of them.
+    pub kept: u64,
 }
 
 impl Restored {
     pub(super) fn of(name: &str, core: &Core) -> Restored {
         let versions = core.versions().into_iter().map(|version| (version.number, version.label)).collect();
-        Restored { name: name.to_owned(), kind: core.kind, dims: core.shape.dims().to_vec(), versions }
+        Restored {
+            name: name.to_owned(),
+            kind: core.kind,
+            dims: core.shape.dims().to_vec(),
+            versions,
+            whole: 0,
+            kept: 0,
+        }
     }
 }
 
@@ -90,7 +103,13 @@ struct Examined {
     from_partners: u64,
 }
 
-fn open_pool(storage: &dyn Storage, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<RankPool> {
+pub(super) fn open_pool(
+    storage: &dyn Storage,
+    current: Current,
+    rank: usize,
+    holder: Holder,
+    shared: bool,
+) -> Result<RankPool> {
     let pool = storage.open(current, rank, holder, shared)?;
     Ok(RankPool::opened(pool, &storage.name(), rank, current.ranks)?.0)
 }
@@ -191,7 +210,7 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     if same {
         agree(rma, sources.iter().try_for_each(|source| source.pool.take_back(cut)))?;
         let held = current.partners.then(|| sources.pop()).flatten();
-        let partner = held.map(|Source { pool, rank }| Partner { rank, pool });
+        let partner = held.map(|Source { pool, rank }| Partner { rank, pool: Arc::new(pool) });
         let Some(Source { pool, rank }) = sources.pop() else { return Err(Error::option("a rank has no pool")) };
         let job = Job::of(world, pool, partner, report);
         // The job's own pool is what is read.
@@ -217,19 +236,21 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
 /// Makes all arrays and versions again. `others` are the pools of another number of ranks; without, the job's own one is read.
 fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<()> {
     let inner = &job.inner;
-    let first = others.and_then(|sources| sources.first()).map_or(&inner.pool, |source| &source.pool);
+    let first = others.and_then(|sources| sources.first()).map_or(&*inner.pool, |source| &source.pool);
     for (at, (place, head)) in first.arrays_up_to(cut)?.into_iter().enumerate() {
         let stored = Stored::of(head)?;
         let pools: Vec<(usize, &RankPool)> = match others {
             Some(sources) => sources.iter().map(|source| (source.rank, &source.pool)).collect(),
             None => vec![(own, &inner.pool)],
         };
-        let parts = pools.iter().map(|(rank, pool)| Part::new(*rank, pool, at, &stored, cut));
+        let parts = pools.iter().map(|(rank, pool)| Part::new(*rank, pool, at, &stored.head.name, cut));
         let parts = agree(&*inner.rma, parts.collect::<Result<Vec<_>>>())?;
         let ranks = if others.is_some() { pools.len() } else { inner.rma.ranks() };
         match others {
             Some(_) => {
-                let core = inner.add(&stored.name, &stored.dims, stored.kind, stored.options)?;
+                let log_blocks = log_blocks(stored.options.log_blocks, ranks, inner.rma.ranks());
+                let options = Options { log_blocks, ..stored.options };
+                let core = inner.add(&stored.name, &stored.dims, stored.kind, options)?;
                 fill(job, &core, &stored, parts, ranks, true)?;
             }
             None => {
@@ -245,71 +266,15 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
     Ok(())
 }
 
+/// Blocks of a rank's log on another number of ranks: as many in all, and a few for parts that are rounded up.
+fn log_blocks(before: u64, ranks_before: usize, ranks: usize) -> u64 {
+    if before == 0 { 0 } else { (before * ranks_before as u64).div_ceil(ranks as u64) + 2 * RESERVE }
+}
+
 /// Where a partner's pool has an array.
 fn held_head(pool: &RankPool, stored: &Stored) -> Result<Ptr<Head>> {
     let found = pool.arrays()?.into_iter().find(|(_, head)| head.name == stored.head.name);
     found.map(|(place, _)| place).ok_or_else(|| lacks("a partner's pool", &stored.name))
-}
-
-fn lacks(pool: &str, array: &str) -> Error {
-    let what = format!("{pool} has no array {array:?}, which others have: bring the files back as they were");
-    Error::Job { folder: "of the pools".to_owned(), what }
-}
-
-/// A rank's part of an array, as its pool has it, from version to version.
-struct Part<'p> {
-    pool: &'p RankPool,
-    rank: usize,
-    head: Head,
-    versions: Vec<Found>,
-    /// The part's bytes as of the version that was reached.
-    image: Vec<u8>,
-}
-
-impl<'p> Part<'p> {
-    fn new(rank: usize, pool: &'p RankPool, at: usize, stored: &Stored, cut: u64) -> Result<Part<'p>> {
-        let arrays = pool.arrays_up_to(cut)?;
-        let Some((_, head)) = arrays.get(at).filter(|(_, head)| head.name == stored.head.name) else {
-            return Err(lacks(&format!("the pool of rank {rank}"), &stored.name));
-        };
-        let mut versions = pool.versions(head)?;
-        versions.retain(|found| found.head.cut <= cut);
-        let image = vec![0; (head.blocks * head.block) as usize];
-        Ok(Part { pool, rank, head: *head, versions, image })
-    }
-
-    /// Brings the image to what it was before a version, and gives the blocks that are not zeros.
-    fn begin(&mut self, first: u64, name: &str) -> Result<Vec<u64>> {
-        let mut base = self.pool.base(&self.head)?;
-        base.retain(|item| item.at != 0);
-        let mut changed = self.apply(&base, first.saturating_sub(1), name)?;
-        let later = self.versions.iter().position(|found| found.head.version >= first).unwrap_or(self.versions.len());
-        for found in self.versions.drain(..later).collect::<Vec<_>>() {
-            changed.extend(self.apply(&found.items, found.head.version, name)?);
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        Ok(changed)
-    }
-
-    /// Applies items, and gives the blocks that they changed.
-    fn apply(&mut self, items: &[format::Item], version: u64, name: &str) -> Result<Vec<u64>> {
-        let size = self.head.block as usize;
-        let mut changed = Vec::new();
-        for item in items {
-            let block = self.image.get_mut(item.block as usize * size..(item.block as usize + 1) * size);
-            let good = match block {
-                Some(block) => self.pool.apply(item, block)?,
-                None => false,
-            };
-            if !good {
-                let (array, rank, place) = (name.to_owned(), self.rank, "the pool");
-                return Err(Error::Damaged { array, rank, block: item.block, version, place });
-            }
-            changed.push(item.block);
-        }
-        Ok(changed)
-    }
 }
 
 /// Puts this rank's part of every version, and closes each.
@@ -334,7 +299,9 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
                 .and_then(|items| part.apply(&items, *number, &stored.name));
             put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
         }
-        version_inc(&[core], label, seal.then_some(&*job.inner as &dyn crate::array::Sealer))?;
+        let known = Known { sums: &parts[0].sums };
+        let sealer: &dyn Sealer = if seal { &*job.inner } else { &known };
+        version_inc(&[core], label, Some(sealer))?;
     }
     Ok(())
 }
@@ -381,18 +348,22 @@ pub fn describe(storage: &dyn Storage) -> Result<(Current, Report, Vec<Restored>
     let Some(first) = sources.first() else { return Ok((current, Report::default(), arrays)) };
     for (at, (_, head)) in first.pool.arrays_up_to(cut)?.into_iter().enumerate() {
         let stored = Stored::of(head)?;
-        let mut versions = Vec::new();
+        let (mut versions, mut whole, mut kept) = (Vec::new(), 0, 0);
         for source in &sources {
-            let mut part = Part::new(source.rank, &source.pool, at, &stored, cut)?;
+            let mut part = Part::new(source.rank, &source.pool, at, &stored.head.name, cut)?;
             part.begin(0, &stored.name)?;
             for found in std::mem::take(&mut part.versions) {
                 part.apply(&found.items, found.head.version, &stored.name)?;
+                whole += found.head.count * stored.head.block;
+                kept += found.items.iter().map(|item| u64::from(item.bytes)).sum::<u64>();
                 if source.rank == 0 {
                     versions.push((found.head.version, format::text(&found.head.label)));
                 }
             }
         }
-        arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions });
+        // A pool may hold one more than is kept, until the next is sealed.
+        versions.drain(..versions.len().saturating_sub(stored.options.kept() as usize));
+        arrays.push(Restored { name: stored.name, kind: stored.kind, dims: stored.dims, versions, whole, kept });
     }
     Ok((current, Report { ranks_before: current.ranks, cut, taken_back: most - cut, from_partners }, arrays))
 }

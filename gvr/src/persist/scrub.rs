@@ -2,7 +2,8 @@
 
 use super::format::{Head, Item};
 use super::pool::{Found, RankPool};
-use super::{Inner, Member, agree};
+use super::recover::open_pool;
+use super::{Current, Holder, Inner, Storage, agree};
 use crate::error::{Error, Result};
 
 /// What a scrub looked at and mended, on this rank.
@@ -85,11 +86,14 @@ fn scrub_once(inner: &Inner, all: &mut Scrubbed) -> Result<()> {
         let (looked, mended) = member.core.scrub(name, &other)?;
         all.in_memory += looked;
         all.mended_in_memory += mended;
-        scrub_pool(Copy { pool: &inner.pool, rank: inner.rma.rank() }, name, member, &head, &versions, all)?;
+        let memory = |rank| move |version, block| member.core.block_of(rank, version, block);
+        let rank = inner.rma.rank();
+        scrub_pool(Copy { pool: &inner.pool, rank, other: &memory(rank) }, name, &head, &versions, all)?;
         if let (Some(partner), Some(head)) = (&inner.partner, member.held) {
             let head = partner.pool.head(head)?;
             let versions = partner.pool.versions(&head)?;
-            scrub_pool(Copy { pool: &partner.pool, rank: partner.rank }, name, member, &head, &versions, all)?;
+            let copy = Copy { pool: &partner.pool, rank: partner.rank, other: &memory(partner.rank) };
+            scrub_pool(copy, name, &head, &versions, all)?;
         }
     }
     Ok(())
@@ -99,17 +103,14 @@ fn scrub_once(inner: &Inner, all: &mut Scrubbed) -> Result<()> {
 struct Copy<'a> {
     pool: &'a RankPool,
     rank: usize,
+    other: Other<'a>,
 }
 
-/// Reads everything that a pool has of an array. What is damaged is taken from the memory of the rank whose versions it holds.
-fn scrub_pool(
-    copy: Copy<'_>,
-    name: &str,
-    member: &Member,
-    head: &Head,
-    versions: &[Found],
-    all: &mut Scrubbed,
-) -> Result<()> {
+/// Gives a block as of a version from another copy, if that has it.
+type Other<'a> = &'a dyn Fn(u64, u64) -> Result<Option<Vec<u8>>>;
+
+/// Reads everything that a pool has of an array. What is damaged is taken from another copy of the rank's versions.
+fn scrub_pool(copy: Copy<'_>, name: &str, head: &Head, versions: &[Found], all: &mut Scrubbed) -> Result<()> {
     let size = head.block as usize;
     let mut image = vec![0; size * head.blocks as usize];
     let mut lost = vec![false; head.blocks as usize];
@@ -132,12 +133,12 @@ fn scrub_pool(
             all.in_pool += 1;
             let block = item.block as usize;
             let to = &mut image[block * size..][..size];
-            let builds_on = item.encoding == super::format::DELTA;
+            let builds_on = super::format::builds_on(item.encoding);
             if !(builds_on && lost[block]) && copy.pool.apply(item, to)? {
                 lost[block] = false;
                 continue;
             }
-            let data = member.core.block_of(copy.rank, found.head.version, item.block)?;
+            let data = (copy.other)(found.head.version, item.block)?;
             let Some(data) = data.filter(|data| crc32c::crc32c(data) == item.sum) else {
                 return Err(damaged(item, found.head.version));
             };
@@ -149,7 +150,7 @@ fn scrub_pool(
     }
     for (block, item) in copy.pool.base(head)?.iter().enumerate().filter(|(block, _)| base_lost[*block]) {
         let changed = versions.first().is_some_and(|found| found.items.iter().any(|item| item.block == block as u64));
-        let data = if changed { None } else { member.core.block_of(copy.rank, first, block as u64)? };
+        let data = if changed { None } else { (copy.other)(first, block as u64)? };
         match data.filter(|data| crc32c::crc32c(data) == item.sum) {
             Some(data) => {
                 copy.pool.mend(head, None, block as u64, &data)?;
@@ -164,6 +165,64 @@ fn scrub_pool(
         }
     }
     Ok(())
+}
+
+/// A rank's pool and, where there are partners, the copy of it.
+struct Pair {
+    rank: usize,
+    pools: Vec<RankPool>,
+}
+
+impl Pair {
+    fn open(storage: &dyn Storage, current: Current, rank: usize) -> Result<Pair> {
+        let mut pools = vec![open_pool(storage, current, rank, Holder::Owner, false)?];
+        if current.partners {
+            pools.push(open_pool(storage, current, rank, Holder::Partner, false)?);
+        }
+        Ok(Pair { rank, pools })
+    }
+
+    fn scrub(&self, all: &mut Scrubbed) -> Result<()> {
+        for (at, pool) in self.pools.iter().enumerate() {
+            let copy = self.pools.iter().enumerate().find(|(other, _)| *other != at).map(|(_, copy)| copy);
+            for (_, head) in pool.arrays()? {
+                let name = super::format::text(&head.name);
+                let theirs = match copy {
+                    Some(copy) => copy.arrays()?.into_iter().find(|(_, theirs)| theirs.name == head.name),
+                    None => None,
+                };
+                let versions = pool.versions(&head)?;
+                let copied = match (copy, theirs) {
+                    (Some(copy), Some((_, theirs))) => Some((copy, theirs, copy.versions(&theirs)?)),
+                    _ => None,
+                };
+                let other = |version, block| match &copied {
+                    Some((copy, theirs, versions)) => copy.block(theirs, versions, version, block),
+                    None => Ok(None),
+                };
+                scrub_pool(Copy { pool, rank: self.rank, other: &other }, &name, &head, &versions, all)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads every block of the pools of a job that nobody has open, and mends what is damaged from the partner's copy.
+///
+/// # Errors
+/// [`Error::Damaged`] where there is none, or it is damaged, too; those of the pools.
+pub fn scrub_folder(storage: &dyn Storage) -> Result<Scrubbed> {
+    let current = storage.current()?.ok_or_else(|| Error::Job {
+        folder: storage.name(),
+        what: "there is no job: give the folder of one".to_owned(),
+    })?;
+    let mut all = Scrubbed::default();
+    for rank in 0..current.ranks {
+        let pair = Pair::open(storage, current, rank)?;
+        pair.scrub(&mut all)?;
+        pair.pools.into_iter().try_for_each(|pool| pool.pool.close())?;
+    }
+    Ok(all)
 }
 
 /// Flips a bit of some block that the pool keeps, by a number that chooses it: damage for tests. Tells whether there was one.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::Options;
+use nearpm::direct::DirectPool;
 use nearpm::memory::TestMemory;
 use nearpm_newfile::{Durability, NewFile};
 
@@ -68,7 +69,7 @@ pub trait Storage {
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    options: DirectOptions,
+    options: Options,
     partners: bool,
 }
 
@@ -77,11 +78,11 @@ impl Folder {
 
     /// The folder at a path. What is durable there survives power cuts.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
-        Folder::with(path, DirectOptions::default())
+        Folder::with(path, Options::new())
     }
 
     /// As [`Folder::new`], with pools that are opened in another way.
-    pub fn with(path: impl Into<PathBuf>, options: DirectOptions) -> Folder {
+    pub fn with(path: impl Into<PathBuf>, options: Options) -> Folder {
         Folder { path: path.into(), options, partners: false }
     }
 
@@ -168,7 +169,7 @@ impl Storage for Folder {
             let (folder, path) = (self.name(), path.display().to_string());
             return Err(Error::MissingPool { folder, rank, ranks: current.ranks, path });
         }
-        let options = DirectOptions { read_only: shared, ..self.options.clone() };
+        let options = self.options.clone().read_only(shared);
         Ok(DirectPool::open(&Self::location(&path)?, &options)?)
     }
 
@@ -315,7 +316,7 @@ impl Storage for Memories {
         let memory = TestMemory::new(bytes as usize);
         self.with(|shelf| shelf.memories.insert((generation, rank, holder), memory.clone()));
         self.watch((generation, rank, holder), &memory);
-        Ok(DirectPool::create_in(Box::new(memory), &DirectOptions::default())?)
+        Ok(DirectPool::create_in(Box::new(memory), &Options::new())?)
     }
 
     fn open(&self, current: Current, rank: usize, holder: Holder, shared: bool) -> Result<DirectPool> {
@@ -334,7 +335,7 @@ impl Storage for Memories {
             self.watch(spot, &memory);
             memory
         };
-        Ok(DirectPool::open_in(Box::new(memory), &DirectOptions::default())?)
+        Ok(DirectPool::open_in(Box::new(memory), &Options::new())?)
     }
 
     fn remove(&self, current: Current) {

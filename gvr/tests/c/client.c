@@ -204,7 +204,10 @@ static int durable(const char *folder, int rank, int ranks)
 {
     GDS_size_t counts[1] = {16}, index[1] = {3};
     GDS_gds_t gds[2];
-    CHECK(gvr_open_job(folder, 1 << 20));
+    WANT(gvr_version_wait() == GDS_STATUS_INVALID && gvr_scrub() == GDS_STATUS_INVALID);
+    CHECK(gvr_open_job_with_partners(folder, 1 << 20));
+    WANT(gvr_open_job(folder, 1 << 20) == GDS_STATUS_INVALID);
+    CHECK(gvr_flush_in_background(1));
     CHECK(gvr_alloc_durable("lives", 1, counts, GDS_DATA_LONG, &gds[0]));
     CHECK(gvr_alloc_durable("ranks", 1, counts, GDS_DATA_LONG, &gds[1]));
     int64_t one = 1, lives = 0, seen = 0, all = ranks;
@@ -217,6 +220,8 @@ static int durable(const char *folder, int rank, int ranks)
         WANT(before == seen);
     }
     CHECK(gvr_version_inc_all(gds, 2, "life", 4));
+    CHECK(gvr_version_wait());
+    CHECK(gvr_scrub());
     CHECK(GDS_get(&lives, NULL, index, index, gds[0]));
     CHECK(GDS_get(&seen, NULL, index, index, gds[1]));
     if (rank == 0) printf("life %lld, ranks %lld\n", (long long)lives, (long long)seen);

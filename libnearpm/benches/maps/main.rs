@@ -68,7 +68,7 @@ fn processor_nanoseconds() -> u64 {
 
 /// What an insertion takes.
 fn insertions<M: Map>(folder: &TempDir, ops: u64) -> Result<Timing, Failure> {
-    let options = DirectOptions { survives: Survives::AsPersistentMemory, prefault: true, ..DirectOptions::default() };
+    let options = nearpm::Options::new().survives(Survives::AsPersistentMemory).prefault(true);
     let path = folder.path().join("pool");
     let location = path.to_str().ok_or("the folder has a strange name")?;
     let pool = DirectPool::create(location, (64 << 20) + ops * 1024, &options)?;

@@ -263,12 +263,12 @@ struct nearpm_entry_head {
 };
 _Static_assert(sizeof(struct nearpm_entry_head) == 64, "entry_head");
 
-/* Head of a pool, sealed with no body; written last when a pool is created, and never changed. */
+/* Head of a pool, sealed with no body; written last when a pool is created, and never changed but for a new version. */
 struct nearpm_pool_head {
     uint64_t magic; /* 0: [`POOL_MAGIC`]. */
-    uint32_t version; /* 8: [`POOL_VERSION`], [`SEALED_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`]. */
+    uint32_t version; /* 8: [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`]. */
     uint32_t pool; /* 12: Pool identifier, not 0; the same in all members of a striped pool. */
-    uint64_t bytes; /* 16: Bytes of the pool. */
+    uint64_t bytes; /* 16: Bytes of the pool when it was made. */
     uint32_t ring_bytes; /* 24: Bytes of each log ring, a multiple of 4096. */
     uint16_t lanes; /* 28: Lanes: log rings, numbered by thread. */
     uint8_t member; /* 30: Number of this member of a striped pool, from 0; else 0. */
@@ -276,7 +276,7 @@ struct nearpm_pool_head {
     uint64_t pages; /* 32: Logical pages: the heap. In a member whole stripes. */
     uint64_t spare; /* 40: Pages beyond those. */
     uint32_t stripe; /* 48: Bytes of a stripe; 0 for a pool that is not striped. */
-    uint8_t reserved[8]; /* 52: Reserved zeros. */
+    uint64_t end; /* 52: In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is [`POOL_GROWN`] that says so. */
     uint32_t crc; /* 60: Checksum. */
 };
 _Static_assert(sizeof(struct nearpm_pool_head) == 64, "pool_head");

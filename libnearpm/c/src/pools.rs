@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::arguments::{POOL_HANDLE, handle, not_null, number, string};
 use super::error::{Failure, NearPM_code, invalid, status};
 use super::registry::{Registry, Taken};
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::Survives;
-use nearpm::{Durability, Engine, Lint, Mechanism};
+use nearpm::{Durability, Engine, Lint, Mechanism, Options};
 
 /// An open direct pool. It names the pool and is no address.
 pub struct nearpm_pool {
@@ -115,9 +115,9 @@ fn choice<T: Clone>(value: u32, what: &str, choices: &[T]) -> Result<T, Failure>
 ///
 /// # Safety
 /// `options` is null or readable.
-unsafe fn read_options(options: *const nearpm_options) -> Result<DirectOptions, Failure> {
+unsafe fn read_options(options: *const nearpm_options) -> Result<Options, Failure> {
     if options.is_null() {
-        return Ok(DirectOptions::default());
+        return Ok(Options::new());
     }
     // SAFETY: it is not null, and the caller says that it may be read.
     let given = unsafe { options.read_unaligned() };
@@ -125,26 +125,24 @@ unsafe fn read_options(options: *const nearpm_options) -> Result<DirectOptions, 
         return Err(invalid("options.reserved is not zero: this library does not know what that asks for"));
     }
     // In the order of the enumerations.
-    Ok(DirectOptions {
-        mode: choice(given.mode, "mode", &[Mode::WorkingCopy, Mode::InPlace])?,
-        mechanism: choice(
+    Ok(Options::new()
+        .mode(choice(given.mode, "mode", &[Mode::WorkingCopy, Mode::InPlace])?)
+        .mechanism(choice(
             given.mechanism,
             "mechanism",
             &[None, Some(Mechanism::Undo), Some(Mechanism::Redo), Some(Mechanism::Checkpoint)],
-        )?,
-        engine: choice(given.executor, "executor", &[Engine::Auto, Engine::Cpu, Engine::Card])?,
-        durability: choice(given.durability, "durability", &[Durability::Durable, Durability::Asynchronous])?,
-        survives: choice(
+        )?)
+        .engine(choice(given.executor, "executor", &[Engine::Auto, Engine::Cpu, Engine::Card])?)
+        .durability(choice(given.durability, "durability", &[Durability::Durable, Durability::Asynchronous])?)
+        .survives(choice(
             given.survives,
             "value of survives",
             &[Survives::PowerCut, Survives::ProcessCrash, Survives::AsPersistentMemory, Survives::AsPersistentCaches],
-        )?,
-        prefault: choice(given.prefault, "value of prefault", &[false, true])?,
-        read_only: choice(given.read_only, "value of read_only", &[false, true])?,
-        lint: choice(given.lint, "value of lint", &[Lint::Off, Lint::Print])?,
-        id: (given.id != 0).then_some(given.id),
-        ..DirectOptions::default()
-    })
+        )?)
+        .prefault(choice(given.prefault, "value of prefault", &[false, true])?)
+        .read_only(choice(given.read_only, "value of read_only", &[false, true])?)
+        .lint(choice(given.lint, "value of lint", &[Lint::Off, Lint::Print])?)
+        .id((given.id != 0).then_some(given.id)))
 }
 
 static POOLS: Registry<u64, DirectPool> = Registry::new();

@@ -8,7 +8,7 @@ use super::error::{Failure, NearPM_code, call, invalid, nearpm_errno, nearpm_err
 use super::registry::{Registry, Taken};
 use nearpm::Error;
 use nearpm::Pool;
-use nearpm::{Mechanism, PoolOptions};
+use nearpm::{Mechanism, Options};
 
 static POOLS: Registry<u32, Pool> = Registry::new();
 
@@ -50,13 +50,13 @@ fn pointer(pool: &Pool, offset: u64) -> Result<*mut c_void, Failure> {
     window(pool)?.pointer(offset)
 }
 
-fn open(location: &str, start: impl FnOnce(&PoolOptions) -> Result<Pool, Error>) -> Result<u32, Failure> {
+fn open(location: &str, start: impl FnOnce(&Options) -> Result<Pool, Error>) -> Result<u32, Failure> {
     if location.starts_with("card:") {
         return Err(invalid(
             "C programs store through pointers, which the memory of a card does not have here; use a pool in a file",
         ));
     }
-    let pool = start(&PoolOptions::new().mechanism(Mechanism::Undo))?;
+    let pool = start(&Options::new().mechanism(Mechanism::Undo))?;
     let id = pool.id();
     POOLS.insert(id, pool).map_err(|_| {
         let message = format!(

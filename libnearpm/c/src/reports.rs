@@ -81,9 +81,9 @@ pub struct nearpm_recovery {
 impl nearpm_info {
     fn of(pool: &DirectPool) -> nearpm_info {
         let heap = pool.heap();
-        let mode = match pool.options().mode {
-            Mode::WorkingCopy => nearpm_mode::NEARPM_WORKING_COPY,
+        let mode = match pool.mode() {
             Mode::InPlace => nearpm_mode::NEARPM_IN_PLACE,
+            _ => nearpm_mode::NEARPM_WORKING_COPY,
         };
         nearpm_info {
             base: pool.base().cast(),

@@ -2,13 +2,13 @@
 
 use std::env::var;
 
-use nearpm::direct::{DirectOptions, Mode};
-use nearpm::{Engine, Lint, Survives};
+use nearpm::direct::{Growth, Mode};
+use nearpm::{Engine, Lint, Options, Survives, size};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`, `NEARPM_LINT`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
-pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`, `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
         Ok("in-place") => Mode::InPlace,
@@ -42,16 +42,15 @@ pub fn options(prefault: bool) -> Result<DirectOptions, Errno> {
         Err(_) | Ok("") => None,
         Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
     };
-    Ok(DirectOptions {
-        mode,
-        mechanism,
-        engine,
-        survives,
-        prefault,
-        power_cut,
-        lint: lint(),
-        ..DirectOptions::default()
-    })
+    Ok(Options::new()
+        .mode(mode)
+        .mechanism(mechanism)
+        .engine(engine)
+        .survives(survives)
+        .prefault(prefault)
+        .power_cut(power_cut)
+        .lint(lint())
+        .growth(growth()?))
 }
 
 /// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.
@@ -61,6 +60,17 @@ fn survives_by_pmdk() -> Survives {
         (true, true) => Survives::AsPersistentCaches,
         (true, false) => Survives::AsPersistentMemory,
         (false, _) => Survives::PowerCut,
+    }
+}
+
+/// By how much a pool grows when it is full, and up to what: `NEARPM_GROWTH`, as in `64M:4G`.
+fn growth() -> Result<Option<Growth>, Errno> {
+    let Some(text) = var("NEARPM_GROWTH").ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let sizes =
+        text.split_once(':').and_then(|(by, most)| Some((size::parse_offset(by).ok()?, size::parse(most).ok()?)));
+    match sizes {
+        Some((by, most)) => Ok(Some(Growth { by, most })),
+        None => Err(refuse("NEARPM_GROWTH", &text, "two sizes, by how much and up to what, as in 64M:4G")),
     }
 }
 

@@ -22,8 +22,8 @@ fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Optio
     if bytes == 0 || thread.constructs(address, bytes) {
         return None;
     }
-    let start = pool.offset_of(address)?;
-    let range = start.max(pool.heap.start)..start.saturating_add(bytes as u64).min(pool.heap.end);
+    let (start, heap) = (pool.offset_of(address)?, pool.heap());
+    let range = start.max(heap.start)..start.saturating_add(bytes as u64).min(heap.end);
     (range.start < range.end).then_some(range)
 }
 
@@ -63,6 +63,18 @@ fn persist(pool: &Pool, ranges: &[Range<u64>]) {
             parts.for_each(|part| check(pool.direct.persist_words(&[part])));
         }
         Err(Error::NoMemory { .. }) => persist_in_pieces(pool, ranges),
+        done => check(done),
+    }
+}
+
+fn persist_one(pool: &Pool, range: Range<u64>) {
+    persist(pool, &[range]);
+}
+
+/// As [`persist`] of a range that a copy or a fill has just written.
+fn persist_written(pool: &Pool, range: Range<u64>) {
+    match pool.direct.persist_written(range.clone()) {
+        Err(Error::NotAllocated { .. } | Error::NoMemory { .. }) => persist(pool, &[range]),
         done => check(done),
     }
 }
@@ -123,15 +135,16 @@ pub fn forget_pending(pool: &Pool) {
     thread().pending.borrow_mut().retain(|entry| !std::ptr::eq(entry.pool, pool));
 }
 
-/// Makes a range durable now.
-fn persist_address(handle: Handle, address: usize, bytes: usize) {
+/// Makes a range durable now; `persist` does it.
+#[inline]
+fn persist_address(handle: Handle, address: usize, bytes: usize, persist: impl Fn(&Pool, Range<u64>)) {
     let thread = thread();
     let Ok(pool) = pool_in(thread, handle) else { return };
     if !thread.pending.borrow().is_empty() {
         drain(thread, pool);
     }
     if let Some(range) = range_of(thread, pool, address, bytes) {
-        each_part(thread, pool, range, |part| persist(pool, &[part]));
+        each_part(thread, pool, range, |part| persist(pool, part));
     }
 }
 
@@ -145,7 +158,7 @@ fn flush_address(handle: Handle, address: usize, bytes: usize) {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pmemobj_persist(handle: Handle, address: *const c_void, bytes: usize) {
-    persist_address(handle, address as usize, bytes);
+    persist_address(handle, address as usize, bytes, persist_one);
 }
 
 #[unsafe(no_mangle)]
@@ -173,7 +186,7 @@ fn check_flags(flags: u32) -> c_int {
 extern "C" fn pmemobj_xpersist(handle: Handle, address: *const c_void, bytes: usize, flags: u32) -> c_int {
     let checked = check_flags(flags);
     if checked == 0 {
-        persist_address(handle, address as usize, bytes);
+        persist_address(handle, address as usize, bytes, persist_one);
     }
     checked
 }
@@ -207,7 +220,7 @@ fn finish(handle: Handle, to: *mut c_void, bytes: usize, flags: u32) -> *mut c_v
     if flags & memory_flag::NO_DRAIN != 0 {
         flush_address(handle, to as usize, bytes);
     } else {
-        persist_address(handle, to as usize, bytes);
+        persist_address(handle, to as usize, bytes, persist_written);
     }
     to
 }

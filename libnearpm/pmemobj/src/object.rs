@@ -27,7 +27,7 @@ pub fn header(pool: &Pool, data: u64) -> Header {
 /// EINVAL where no object has its data: the offset may be any number.
 #[inline]
 pub fn find(pool: &Pool, data: u64) -> Result<Space, Errno> {
-    let heap = &pool.heap;
+    let heap = pool.heap();
     if data.is_multiple_of(HEADER) && heap.start + HEADER <= data && data < heap.end {
         let space = Space::of(pool, data);
         let begins = space.start >= heap.start && pool.direct.usable_bytes(space.start).is_ok();

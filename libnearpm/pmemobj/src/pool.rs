@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::pmdk::uuid_lo;
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
@@ -65,7 +65,6 @@ fn enter(direct: DirectPool, place: Place, head: Head) -> Result<&'static Pool, 
         base: direct.base() as usize,
         uuid: uuid_lo(direct.id()),
         run_id: run_id(),
-        heap: direct.heap(),
         head,
         root_busy: AtomicBool::new(false),
         user_data: AtomicPtr::new(null_mut()),
@@ -114,7 +113,7 @@ fn check_bytes(bytes: u64) -> Result<(), Errno> {
 fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     check_bytes(bytes)?;
     let permissions = Some(mode & 0o7777);
-    let options = DirectOptions { permissions, ..environment::options(ctl::prefault_at_create())? };
+    let options = environment::options(ctl::prefault_at_create())?.permissions(permissions);
     let bytes_asked = bytes;
     let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
     let mut head = None;
@@ -143,7 +142,7 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
 fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
     let copy_on_write = ctl::copy_on_write();
-    let options = DirectOptions { copy_on_write, ..environment::options(ctl::prefault_at_open())? };
+    let options = environment::options(ctl::prefault_at_open())?.copy_on_write(copy_on_write);
     let part = Part::of(path)?;
     let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
     if copy_on_write && !place.is_file() {

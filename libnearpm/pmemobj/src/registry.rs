@@ -28,8 +28,6 @@ pub struct Pool {
     pub uuid: u64,
     /// Even, and different each time it is opened: locks with another one are not initialised.
     pub run_id: u64,
-    /// Offsets of objects.
-    pub heap: Range<u64>,
     /// Layout and root.
     pub head: Head,
     /// A thread makes or enlarges the root; [`crate::pool::leave_root`] ends that also where the constructor jumps away.
@@ -44,6 +42,12 @@ impl Pool {
     /// The handle of the pool.
     pub fn handle(&self) -> Handle {
         self.base as Handle
+    }
+
+    /// Offsets of objects, as far as the pool has grown.
+    #[inline]
+    pub fn heap(&self) -> Range<u64> {
+        self.direct.heap()
     }
 
     /// Address of an offset.
@@ -182,7 +186,9 @@ impl Cache {
 
 /// Enters a pool. It lives until [`leave`] gives it back; one that is refused is closed.
 pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, Refused> {
-    let (base, end, uuid) = (pool.base, pool.base + pool.direct.bytes() as usize, pool.uuid);
+    // With the addresses that it may grow to, which are nobody else's.
+    let most = pool.direct.growth().map_or(0, |growth| growth.most).max(pool.direct.bytes());
+    let (base, end, uuid) = (pool.base, pool.base + most as usize, pool.uuid);
     let entry = Entry { base, end, uuid, pool: &raw const *pool };
     watch_forks();
     TABLE.write().unwrap_or_else(PoisonError::into_inner).insert(entry)?;

@@ -5,7 +5,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use nearpm::check::Image;
-use nearpm::direct::DirectOptions;
 use nearpm::pmdk;
 use nearpm_pmemobj_programs::{Library, Program};
 use tempfile::TempDir;
@@ -50,7 +49,7 @@ impl Made {
         let to = self.path(to);
         let written = || fs::metadata(from).ok().map(|file| (file.len(), file.modified().unwrap()));
         let before = written();
-        let options = DirectOptions::default();
+        let options = nearpm::Options::new();
         let done = pmdk::import(from, to.to_str().unwrap(), None, &options).map_err(|error| error.to_string());
         assert_eq!(written(), before, "the original is never changed");
         assert_eq!(done.is_ok(), to.exists(), "nothing is left behind: {done:?}");
@@ -119,9 +118,9 @@ fn what_is_no_closed_whole_pool_is_refused_with_a_reason() {
     made.run(Library::Pmdk, &open, "verify");
     made.import(&open, "recovered").unwrap();
     assert!(made.import(&original, "recovered-again").is_ok());
-    let twice = pmdk::import(&original, made.path("recovered").to_str().unwrap(), None, &DirectOptions::default());
+    let twice = pmdk::import(&original, made.path("recovered").to_str().unwrap(), None, &nearpm::Options::new());
     assert!(twice.unwrap_err().to_string().contains("exists already"));
-    let small = pmdk::import(&original, made.path("small").to_str().unwrap(), Some(4 << 20), &DirectOptions::default());
+    let small = pmdk::import(&original, made.path("small").to_str().unwrap(), Some(4 << 20), &nearpm::Options::new());
     assert!(small.unwrap_err().to_string().contains("the pool is full"));
     assert!(!made.path("small").exists());
 }

@@ -1,7 +1,8 @@
 //! Pools that the project's tools make for PMDK programs (`nearpm pool create --direct --layout`), and what the tools see in them afterwards.
 
+use nearpm::Options;
 use nearpm::check::{Contents, Image, TypeInfo};
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::pmdk;
 use nearpm_pmemobj_programs::{Library, Program};
 
@@ -12,7 +13,7 @@ fn a_pool_made_with_a_layout_opens_in_programs_and_says_what_they_stored() {
         let folder = program.folder_for_pools(library);
         let path = folder.path().join("pool");
         let location = path.to_str().unwrap();
-        let pool = DirectPool::create(location, 8 << 20, &DirectOptions::default()).unwrap();
+        let pool = DirectPool::create(location, 8 << 20, &Options::new()).unwrap();
         pmdk::create(&pool, b"words").unwrap();
         pool.close().unwrap();
         let contents = || Image::open(location).unwrap().info().unwrap().contents;
@@ -29,7 +30,7 @@ fn a_pool_made_with_a_layout_opens_in_programs_and_says_what_they_stored() {
         let bytes = Image::open(location).unwrap().read(root + 16, 21).unwrap();
         assert_eq!(bytes, b"a word of the program");
 
-        let pool = DirectPool::open(location, &DirectOptions::default()).unwrap();
+        let pool = DirectPool::open(location, &Options::new()).unwrap();
         let refused = pool.tx(|tx| nearpm::Store::root_or_zeroed::<u64>(tx).map(drop)).unwrap_err().to_string();
         assert!(refused.contains("a PMDK program with the layout \"words\""), "{refused}");
         assert!(pmdk::create(&pool, b"again").is_err(), "it has a root");
@@ -40,7 +41,7 @@ fn a_pool_made_with_a_layout_opens_in_programs_and_says_what_they_stored() {
 #[test]
 fn a_layout_has_a_name_that_c_can_say() {
     let memory = nearpm::memory::VolatileMemory::new(8 << 20);
-    let pool = DirectPool::create_in(Box::new(memory), &DirectOptions::default()).unwrap();
+    let pool = DirectPool::create_in(Box::new(memory), &Options::new()).unwrap();
     for bad in [&[b'a'; pmdk::MAX_LAYOUT][..], b"a\0b"] {
         let refused = pmdk::create(&pool, bad).unwrap_err().to_string();
         assert!(refused.contains("at most 1023 bytes"), "{refused}");

@@ -4,8 +4,8 @@
 //!
 //! The fast form makes some cuts; with `NEARPM_THOROUGH` set it makes 10 000.
 
-use nearpm_pmemobj_programs::Library;
 use nearpm_pmemobj_programs::rig::{End, Rig, draw};
+use nearpm_pmemobj_programs::{Library, MECHANISMS};
 
 const MODES: [Library; 2] = [Library::WorkingCopy, Library::InPlace];
 
@@ -50,6 +50,28 @@ fn at_random_events_of(library: Library, evict_one_in: impl Fn(u64) -> u64) {
         made += u64::from(end == End::Cut);
         seed += 1;
         assert!(seed < 2 * cuts, "only {made} of {seed} runs were cut");
+    }
+}
+
+/// The same with commits that a mechanism brings home, carried out by the processor: on persistent memory, and on a file of which sectors survive.
+#[test]
+fn by_each_mechanism() {
+    let (operations, cuts) = if thorough() { (40, 500) } else { (6, 8) };
+    for mechanism in MECHANISMS {
+        let Some(rig) = Rig::by("power_cut", Library::WorkingCopy, mechanism) else { return };
+        let mut fence = 1;
+        while rig.cut(1, operations, &format!("fence={fence},seed={fence},evict=8")) == End::Cut {
+            fence += 1;
+        }
+        assert!(fence > operations, "{mechanism}: each operation has a fence: {fence}");
+        for torn in ["", ",torn=1"] {
+            let whole = rig.cut(3, operations, &format!("fence=0{torn}"));
+            let End::Whole(events) = whole else { panic!("power was cut without being told") };
+            for seed in 3..3 + cuts {
+                let event = 1 + draw(seed) % events;
+                rig.cut(seed, operations, &format!("event={event},seed={seed},evict={}{torn}", 1 + seed % 20));
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! C programs, compiled against PMDK's own headers, run on this library in both modes, and on PMDK where that is installed: it is the
 //! oracle for what they check.
 
-use nearpm_pmemobj_programs::{Library, Program};
+use nearpm_pmemobj_programs::{Library, MECHANISMS, Program};
 
 /// Runs a program of `tests/c` on PMDK and on this library.
 fn run(name: &str, variables: &[(&str, &str)]) {
@@ -22,6 +22,37 @@ fn ordinary_files() {
     for name in ["pool", "stages", "memory"] {
         let Some(program) = Program::compile(name) else { return };
         program.run(Library::OrdinaryFile, &[]);
+    }
+}
+
+/// Where neither a card nor persistent memory is: the processor carries the mechanisms out, and the system's calls are the fences.
+#[test]
+fn ordinary_files_by_each_mechanism() {
+    for name in ["pool", "stages", "work", "memory"] {
+        let Some(program) = Program::compile(name) else { return };
+        for mechanism in MECHANISMS {
+            program.run(Library::OrdinaryFile, &[("NEARPM_MECHANISM", mechanism)]);
+        }
+    }
+}
+
+/// Pairs that the environment may ask for and that cannot be had are refused when a pool is made, and nothing is left behind.
+#[test]
+fn what_cannot_be_had_together_is_refused() {
+    let Some(program) = Program::compile("pool") else { return };
+    let pairs = [
+        ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "undo")], "use Mode::WorkingCopy"),
+        ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "checkpoint")], "use Mode::WorkingCopy"),
+        ([("NEARPM_MODE", "working-copy"), ("NEARPM_MECHANISM", "shadow")], "Options::mechanism"),
+        ([("NEARPM_EXECUTOR", "card"), ("NEARPM_MECHANISM", "redo")], "card:NAME/POOL"),
+        ([("NEARPM_EXECUTOR", "tape"), ("NEARPM_MECHANISM", "redo")], "auto, cpu or card"),
+    ];
+    for (variables, remedy) in pairs {
+        let folder = program.folder_for_pools(Library::OrdinaryFile);
+        let output = program.start(Library::OrdinaryFile, &folder.path().join("pool"), &[], &variables);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(remedy), "{variables:?}: {text}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{variables:?}");
     }
 }
 
@@ -213,6 +244,15 @@ fn statistics_are_printed() {
     let output = program.output(Library::WorkingCopy, &[("NEARPM_STATISTICS", "1")]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("transactions: ") && text.contains("fences: "), "{text}");
+}
+
+/// A pool that grows, by itself and when it is asked to; PMDK's grow only as directories.
+#[test]
+fn growth() {
+    let Some(program) = Program::compile("growth") else { return };
+    for library in [Library::WorkingCopy, Library::InPlace] {
+        program.run(library, &[("NEARPM_GROWTH", "1M:96M")]);
+    }
 }
 
 /// With `NEARPM_LINT=1` each fault of a program is told of, and nothing else.

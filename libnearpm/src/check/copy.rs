@@ -7,16 +7,17 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use nearpm_interface::geometry::LINE;
-use nearpm_interface::media::{CHUNK_BYTES, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, PoolHead};
-use nearpm_interface::seal;
+use nearpm_interface::media::{
+    CHUNK_BYTES, ChunkWord, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_GROWN, PoolHead, SPAN_VERSION,
+};
 use nearpm_newfile::Durability;
 
 use super::{Image, Object, Tables};
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::{Backing, Medium, PrivateMemory, private_view};
-use crate::options::PoolOptions;
-use crate::pool::{Location, Put, file, format};
+use crate::options::Options;
+use crate::pool::{Location, Put, file, format, grow};
 
 /// A copy that was made.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -51,13 +52,17 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
         return Err(Problem::Corrupt { what, offset }.at(from));
     }
     let (old, tables) = (image.head()?, image.tables()?);
-    let head = resize(&old, &tables, bytes.unwrap_or(old.bytes)).map_err(|problem| problem.at(to))?;
+    let head = resize(&old, &tables, bytes.unwrap_or(grow::bytes(&old))).map_err(|problem| problem.at(to))?;
     let objects: Vec<Object> = tables.objects().collect();
     match target {
         Location::File(path) => to_file(&image, &tables, &head, &path, &objects)?,
+        Location::Card { .. } if head.grown() != 0 => {
+            let what = "a pool that has grown, or is to grow for this size, is copied to a file: a card's pools have their tables in one piece";
+            return Err(Problem::BadOption { what }.at(to));
+        }
         Location::Card { card, pool } => {
             let fill = |put: &mut Put<'_>| contents(&image, &tables, &head, put);
-            let made = PoolOptions::new().create_filled(&card, &pool, head, to, fill)?;
+            let made = Options::new().create_filled((&card, &pool), head, to, fill)?;
             let same = |object: &Object| -> Result<bool, Error> {
                 let there = made.tx(|tx| tx.read_vec(object.offset, object.bytes as usize))?;
                 Ok(there == bytes_of(&image, &tables, object))
@@ -72,7 +77,7 @@ pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
         }
     }
     let object_bytes = objects.iter().map(|object| object.bytes).sum();
-    Ok(Copied { bytes: head.bytes, objects: objects.len() as u64, object_bytes })
+    Ok(Copied { bytes: grow::bytes(&head), objects: objects.len() as u64, object_bytes })
 }
 
 fn differs(location: &str) -> Error {
@@ -93,6 +98,9 @@ fn bytes_of(image: &Image, tables: &Tables, object: &Object) -> Vec<u8> {
 fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) -> Result<(), Error> {
     let layout = HeapLayout::of(head);
     put(layout.root(), &layout.form.encode(tables.root).to_le_bytes())?;
+    for zone in layout.parts().skip(1) {
+        put(layout.word(zone.chunks.start), &layout.tables_word(&zone).to_le_bytes())?;
+    }
     for (chunk, word, bitmap) in tables.used_chunks() {
         put(layout.word(chunk), &layout.form.encode_chunk(word).to_le_bytes())?;
         put(layout.bitmap_word(chunk, 0), &layout.form.encode_bitmap(bitmap))?;
@@ -113,18 +121,20 @@ fn contents(image: &Image, tables: &Tables, head: &PoolHead, put: &mut Put<'_>) 
 
 fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects: &[Object]) -> Result<(), Error> {
     let refuse = |what: &str, error| Error::system(format!("{what} {}", path.display()), error);
-    let new = file::begin(path, head.bytes)?;
+    let bytes = grow::bytes(head);
+    let new = file::begin(path, bytes)?;
     let write = |offset: u64, bytes: &[u8]| {
         new.file().write_all_at(bytes, offset).map_err(|error| refuse("write a copy for", error))
     };
     contents(image, tables, head, &mut |offset, bytes| write(offset, bytes))?;
-    let mut line = head.to_bytes();
-    seal::seal(&[], &mut line);
-    write(0, &line)?;
+    if head.grown() != 0 {
+        write(POOL_GROWN, &format::grown_word(head).to_le_bytes())?;
+    }
+    write(0, &format::line_of(head))?;
     new.file().sync_all().map_err(|error| refuse("write a copy for", error))?;
     let location = path.display().to_string();
     let file = new.file().try_clone().map_err(|error| refuse("read the copy for", error))?;
-    let memory = PrivateMemory::new(private_view(&file, path, head.bytes)?, head.bytes, file);
+    let memory = PrivateMemory::new(private_view(&file, path, bytes)?, bytes, file);
     let mut copy = Image::of(Medium::new(Backing::Private(memory)), &location);
     let same = |copied: &Tables, copy: &Image| {
         let content = |object: &Object| Ok(bytes_of(image, tables, object) == bytes_of(copy, copied, object));
@@ -149,15 +159,52 @@ fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects
 ///
 /// The tables in front of the objects grow with the heap. Room for that is where log rings become smaller, which are blank in a copy; they
 /// become larger where the heap shrinks.
+///
+/// Where that leaves too little, and for a pool that has grown, what is new has tables of its own, as if the pool had grown.
 fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
-    if bytes == old.bytes {
+    if bytes == grow::bytes(old) {
         return Ok(*old);
     }
     format::check_bytes(bytes)?;
-    let needed = tables.used_chunks().last().map_or(0, |(chunk, word, _)| {
+    if old.grown() != 0 {
+        return resize_grown(old, tables, bytes);
+    }
+    match resize_made(old, tables, bytes) {
+        Err(Problem::BadOption { .. }) if bytes > old.bytes && grow::check(old).is_ok() => {
+            grow::plan(old, bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
+        }
+        done => done,
+    }
+}
+
+/// Of a pool that has grown: its zones become more or fewer.
+fn resize_grown(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
+    let (made, needed) = (old.with_grown(0), needed_chunks(tables));
+    let base = HeapLayout::of(&made);
+    let minimum = if needed <= base.chunks { old.bytes } else { base.first + needed * CHUNK_BYTES };
+    if bytes < minimum {
+        return Err(Problem::TooSmall { bytes, minimum });
+    }
+    match base.grown_to(bytes) {
+        Some(layout) if layout.chunks >= needed => Ok(old.with_grown(layout.range().end)),
+        Some(_) => Err(Problem::TooSmall { bytes, minimum: minimum + CHUNK_BYTES }),
+        None => Ok(made),
+    }
+}
+
+/// Chunks up to the last one that is in use.
+fn needed_chunks(tables: &Tables) -> u64 {
+    tables.used_chunks().last().map_or(0, |(chunk, word, _)| {
         u64::from(chunk)
-            + if let nearpm_interface::media::ChunkWord::Large { chunks } = word { chunks.into() } else { 1 }
-    });
+            + match word {
+                ChunkWord::Large { chunks } | ChunkWord::Run { chunks, .. } => u64::from(chunks),
+                _ => 1,
+            }
+    })
+}
+
+fn resize_made(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
+    let needed = needed_chunks(tables);
     let least = old.end() - (tables.layout().chunks - needed) * CHUNK_BYTES / PAGE_BYTES * PAGE_BYTES;
     let widest = (tables.layout().first / u64::from(old.lanes)).min(MAX_RING_BYTES.into()) as u32;
     let rings = (MIN_RING_BYTES..=widest).step_by(PAGE_BYTES as usize);

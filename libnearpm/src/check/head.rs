@@ -1,7 +1,7 @@
 //! The head of a pool.
 
 use nearpm_interface::geometry::LINE;
-use nearpm_interface::media::{POOL_MAGIC, POOL_OPENED, PoolHead};
+use nearpm_interface::media::{PAGE_BYTES, POOL_GROWN, POOL_MAGIC, POOL_OPENED, PoolHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, one_bit};
@@ -15,6 +15,16 @@ pub(super) fn examine(medium: &Medium) -> Result<PoolHead, Found> {
         Ok(head) => return Ok(head),
         Err(problem) => problem,
     };
+    if matches!(problem, Problem::Corrupt { what, .. } if what == Class::GrownWord.what()) {
+        let word = medium.load_word(POOL_GROWN);
+        // One bit alone was zero, as in most pools.
+        let mended = if word.is_power_of_two() {
+            Some(0)
+        } else {
+            one_bit::sealed_word(word, |end| end * PAGE_BYTES <= medium.bytes())
+        };
+        return Err(Found::new(Class::GrownWord, POOL_GROWN).mend_word(mended));
+    }
     let class = match &problem {
         Problem::Unfinished => Class::HeadBlank,
         Problem::Foreign { .. } => Class::HeadMagic,

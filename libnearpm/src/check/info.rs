@@ -85,8 +85,20 @@ fn regions(head: &PoolHead) -> Vec<Region> {
         ("unused pages", layout.range().end),
         ("spare pages", head.heap_end()),
         ("unused bytes", head.end()),
-        ("end", head.bytes),
+        ("end", if head.grown() == 0 { head.bytes } else { head.last() }),
     ];
+    if head.grown() != 0 {
+        // What there was of these belongs to the first zone.
+        let layout = layout.with_chunks(layout.base().into());
+        let kept = starts.iter().take(6).copied();
+        let grown = [("grown chunks", layout.range().end), ("end", head.grown())];
+        return parts_of(&kept.chain(grown).collect::<Vec<_>>());
+    }
+    parts_of(&starts)
+}
+
+/// Parts from where each starts up to the next.
+fn parts_of(starts: &[(&'static str, u64)]) -> Vec<Region> {
     let parts = starts.iter().zip(&starts[1..]);
     parts
         .map(|(&(name, offset), &(_, end))| Region { name, offset, bytes: end - offset })
@@ -104,7 +116,7 @@ impl Image {
         let mut info = Info {
             version: head.version,
             id: head.pool,
-            bytes: head.bytes,
+            bytes: head.bytes.max(head.grown()),
             file_bytes: self.medium.bytes(),
             lanes: head.lanes,
             ring_bytes: head.ring_bytes,

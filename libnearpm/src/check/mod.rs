@@ -33,6 +33,7 @@ mod log;
 mod one_bit;
 mod region;
 mod repair;
+mod resize;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub use copy::{Copied, copy};
 pub use info::{Info, LogInfo, Region};
 pub use region::{RegionInfo, RegionObject};
 pub use repair::{Repair, repair};
+pub use resize::{Resized, resize};
 pub(crate) use tables::Tables;
 
 /// One damage.

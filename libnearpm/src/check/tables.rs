@@ -1,11 +1,15 @@
 //! The tables of a pool: where pages are, what chunks are, which objects there are.
 
+use std::ops::Range;
+
 use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
 use nearpm_interface::seal;
 
 use super::{Class, Found, Object, one_bit};
+use crate::classes::{BITMAP_WORDS, bits_beyond, capacity_of};
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, Bitmaps, Form, HeapLayout, HeapTables, bits_beyond, class_named};
+use crate::heap::{Form, HeapLayout};
+use crate::heap_tables::{Bitmaps, HeapTables};
 use crate::memory::Medium;
 use crate::pages::Pages;
 use crate::recovery::segments;
@@ -89,20 +93,22 @@ impl Tables {
         match self.heap.layout.state(chunk, self.heap.word(chunk)) {
             // Found above.
             Err(_) => {}
-            Ok(ChunkWord::Run { object_bytes }) => {
-                if let Some(word) = bits_beyond(class_named(object_bytes), self.heap.bitmap(chunk)) {
+            Ok(ChunkWord::Run { object_bytes, chunks }) => {
+                if let Some(word) = bits_beyond(capacity_of(object_bytes, chunks), self.heap.bitmap(chunk)) {
                     let one = self.found(Class::BitmapBeyond, bitmap_at(word));
                     found.push(one.mend_word(self.without_bits_beyond(chunk, object_bytes, word)));
+                }
+                if self.heap.bits(chunk) > 0 {
+                    return self.examine_inner(medium, head, chunk..chunk + chunks, found);
                 }
             }
             Ok(ChunkWord::Free) => self.examine_stray(chunk, found),
             Ok(ChunkWord::Large { chunks }) => {
                 self.examine_stray(chunk, found);
-                if let Some(inner) = self.heap.in_use_inside(chunk, chunks) {
-                    found.push(self.found(Class::ChunkOverlap, self.heap.layout.word(chunk)));
-                    // What lies there is judged for itself.
-                    return inner - chunk;
-                }
+                return self.examine_inner(medium, head, chunk..chunk + chunks, found);
+            }
+            Ok(ChunkWord::Tables { chunks }) => {
+                self.examine_stray(chunk, found);
                 (chunk + 1..chunk + chunks).for_each(|inner| self.examine_words(medium, head, inner, found));
                 return chunks;
             }
@@ -116,6 +122,18 @@ impl Tables {
             }
         }
         1
+    }
+
+    /// What lies inside of an object or a run that has several chunks. Gives how many of them are judged by that.
+    fn examine_inner(&self, medium: &Medium, head: &PoolHead, all: Range<u32>, found: &mut Vec<Found>) -> u32 {
+        let chunks = all.end - all.start;
+        if let Some(inner) = self.heap.in_use_inside(all.start, chunks) {
+            found.push(self.found(Class::ChunkOverlap, self.heap.layout.word(all.start)));
+            // What lies there is judged for itself.
+            return inner - all.start;
+        }
+        (all.start + 1..all.end).for_each(|inner| self.examine_words(medium, head, inner, found));
+        chunks
     }
 
     /// The words of a chunk, each by itself.
@@ -145,13 +163,14 @@ impl Tables {
             return one_bit::word(self.heap.word(chunk), |word| self.heap.layout.state(chunk, word).is_ok());
         }
         one_bit::word(self.heap.word(chunk), |word| match self.heap.layout.state(chunk, word) {
-            Ok(ChunkWord::Run { object_bytes }) => {
-                bits_beyond(class_named(object_bytes), self.heap.bitmap(chunk)).is_none()
+            Ok(ChunkWord::Run { object_bytes, chunks }) => {
+                bits_beyond(capacity_of(object_bytes, chunks), self.heap.bitmap(chunk)).is_none()
             }
             Ok(ChunkWord::Free) => self.heap.bits(chunk) == 0,
             Ok(ChunkWord::Large { chunks }) => {
                 self.heap.bits(chunk) == 0 && self.heap.in_use_inside(chunk, chunks).is_none()
             }
+            Ok(ChunkWord::Tables { .. }) => true,
             Ok(ChunkWord::Log { .. }) => segments::segment(medium, head, self.heap.layout.chunk(chunk)).is_ok(),
             Err(_) => false,
         })
@@ -161,10 +180,10 @@ impl Tables {
     /// by one bit of its word.
     fn without_bits_beyond(&self, chunk: u32, object_bytes: u32, word: usize) -> Option<u64> {
         let smaller = |bit: u32| {
-            let candidate = ChunkWord::Run { object_bytes: object_bytes ^ 1 << bit }.encode();
+            let candidate = ChunkWord::Run { object_bytes: object_bytes ^ 1 << bit, chunks: 1 }.encode();
             match self.heap.layout.state(chunk, candidate) {
-                Ok(ChunkWord::Run { object_bytes }) => {
-                    bits_beyond(class_named(object_bytes), self.heap.bitmap(chunk)).is_none()
+                Ok(ChunkWord::Run { object_bytes, chunks }) => {
+                    bits_beyond(capacity_of(object_bytes, chunks), self.heap.bitmap(chunk)).is_none()
                 }
                 _ => false,
             }
@@ -186,7 +205,8 @@ impl Tables {
             let word = self.heap.word(chunk);
             let state = self.heap.layout.state(chunk, word).unwrap_or(ChunkWord::Free);
             next += match state {
-                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks,
+                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunks,
+                ChunkWord::Run { chunks, .. } if self.heap.bits(chunk) > 0 => chunks,
                 ChunkWord::Free | ChunkWord::Run { .. } => 1,
             };
             Some((chunk, state))
@@ -198,9 +218,9 @@ impl Tables {
         self.states().flat_map(move |(chunk, state)| {
             let start = self.heap.layout.chunk(chunk);
             let (bytes, units) = match state {
-                ChunkWord::Run { object_bytes } => (u64::from(object_bytes), CHUNK_BYTES as u32 / object_bytes),
+                ChunkWord::Run { object_bytes, chunks } => (object_bytes.into(), capacity_of(object_bytes, chunks)),
                 ChunkWord::Large { chunks } => (u64::from(chunks) * CHUNK_BYTES, 1),
-                ChunkWord::Free | ChunkWord::Log { .. } => (0, 0),
+                ChunkWord::Free | ChunkWord::Log { .. } | ChunkWord::Tables { .. } => (0, 0),
             };
             let is_large = matches!(state, ChunkWord::Large { .. });
             let has =
@@ -214,7 +234,7 @@ impl Tables {
         let used = |&(chunk, state): &(u32, ChunkWord)| match state {
             ChunkWord::Run { .. } => self.heap.bits(chunk) > 0,
             ChunkWord::Large { .. } => true,
-            ChunkWord::Free | ChunkWord::Log { .. } => false,
+            ChunkWord::Free | ChunkWord::Log { .. } | ChunkWord::Tables { .. } => false,
         };
         self.states().filter(used).map(|(chunk, state)| (chunk, state, self.heap.bitmap(chunk)))
     }
@@ -223,7 +243,7 @@ impl Tables {
     pub fn heap_state(&self) -> HeapState {
         let used = |chunk: u32, state: ChunkWord| match state {
             // Bits behind the last object are damage, and no objects.
-            ChunkWord::Run { object_bytes } => self.heap.bits(chunk).min(CHUNK_BYTES as u32 / object_bytes),
+            ChunkWord::Run { object_bytes, chunks } => self.heap.bits(chunk).min(capacity_of(object_bytes, chunks)),
             _ => 0,
         };
         HeapState::of(self.states().map(|(chunk, state)| (state, used(chunk, state))))
@@ -238,8 +258,8 @@ pub(super) fn mended_sealed(medium: &Medium, offset: u64) -> Option<u64> {
 /// The chunk's word that `found` names, put right if that is possible.
 pub(super) fn mend_chunk_word(medium: &Medium, head: &PoolHead, found: Found) -> Found {
     let Ok(tables) = Tables::load(medium, head) else { return found };
-    let chunk = (found.finding.offset - tables.heap.layout.words) / 8;
-    let mended = tables.mended_word(medium, head, chunk as u32);
+    let Some(chunk) = tables.heap.layout.chunk_of_word(found.finding.offset) else { return found };
+    let mended = tables.mended_word(medium, head, chunk);
     found.mend_word(mended)
 }
 

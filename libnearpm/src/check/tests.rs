@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::repair::{Step, repair_watched};
 use super::{Class, check};
-use crate::direct::{DirectOptions, DirectPool};
+use crate::direct::DirectPool;
+use crate::options::Options;
 use crate::pool::backup;
 use crate::{Error, Problem, Survives};
 
@@ -13,7 +14,7 @@ const BYTES: u64 = 1 << 20;
 
 /// A pool that was left open, with damage in its log, in its applied word and beside its head. Gives what the repair makes of it.
 fn damaged(path: &Path) -> Vec<u8> {
-    let options = DirectOptions { survives: Survives::ProcessCrash, id: Some(3), ..DirectOptions::default() };
+    let options = Options::new().survives(Survives::ProcessCrash).id(3);
     let pool = DirectPool::create(path.to_str().unwrap(), BYTES, &options).unwrap();
     for bytes in [100, 9000, 300] {
         let mut tx = pool.begin().unwrap();
@@ -78,7 +79,7 @@ fn a_repair_that_is_interrupted_anywhere_begins_anew() {
             }
             let under_way = backup::path_of(&path).exists();
             if under_way {
-                let opened = DirectPool::open(location, &DirectOptions::default());
+                let opened = DirectPool::open(location, &Options::new());
                 assert!(matches!(opened, Err(Error::Pool { problem: Problem::RepairInterrupted, .. })), "{opened:?}");
                 assert_eq!(check(location).unwrap().findings[0].class, Class::RepairInterrupted);
             } else {
@@ -99,7 +100,7 @@ fn no_pool_is_made_beside_a_backup_that_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("pool"), folder.path().join("other"));
     fs::write(backup::path_of(&path), b"of an earlier pool").unwrap();
-    let options = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    let options = Options::new().survives(Survives::ProcessCrash);
     DirectPool::create(other.to_str().unwrap(), BYTES, &options).unwrap().close().unwrap();
     let refused = |result: Error| matches!(result, Error::Pool { problem: Problem::BadOption { .. }, .. });
     let location = path.to_str().unwrap();

@@ -336,3 +336,33 @@ impl<L: Load, K: Key, V: Persistent> Iterator for Entries<'_, L, K, V> {
         item.transpose()
     }
 }
+
+impl<K: Key, V: Persistent> PHashMap<K, V> {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<K: Key, V: Persistent> Default for PHashMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
+    /// Where the value of a key lies, which gets this one where it has none.
+    pub fn slot_or_insert_with(
+        self,
+        tx: &mut impl Store,
+        key: &K::Query,
+        value: impl FnOnce() -> V,
+    ) -> Result<Ptr<V>, Error> {
+        if let Some(slot) = self.slot(tx, key)? {
+            return Ok(slot);
+        }
+        self.insert(tx, key, value())?;
+        let lost = || Error::Corrupt { what: "a map does not find a key that was inserted", offset: Ptr::offset(self) };
+        self.slot(tx, key)?.ok_or_else(lost)
+    }
+}

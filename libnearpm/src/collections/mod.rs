@@ -11,6 +11,8 @@
 //! | [`PHashMap`] | values by keys, in no order | all O(1), and no call moves more than one bucket |
 //! | [`PBTreeMap`] | values by keys, in order | all O(log n); iteration of a range |
 //! | [`PBTreeMap`] with [`Ranked`] keys | the same, and entries by their place in the order | all O(log n), with a store more a level |
+//! | [`PHashSet`], [`PBTreeSet`] | keys alone | as the maps |
+//! | [`PBytes`] | a key of bytes, looked up by a `&[u8]` | as a vector of bytes |
 //! | [`PQueue`] | values, first in, first out | all O(1) |
 //!
 //! A call that finds no room at its first step has changed nothing, and the transaction may go on. One that fails later leaves the collection half changed,
@@ -21,16 +23,20 @@
 //! only one may be changed.
 
 mod btree;
+mod bytes;
 mod hashmap;
 mod key;
 mod queue;
+mod set;
 mod string;
 mod vector;
 
-pub use btree::{PBTreeMap, Range, Ranked};
+pub use btree::{Backwards, PBTreeMap, Range, Ranked};
+pub use bytes::PBytes;
 pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};
 pub use queue::{Items, PQueue};
+pub use set::{PBTreeSet, PHashSet};
 pub use string::PString;
 pub use vector::{PVec, Values};
 

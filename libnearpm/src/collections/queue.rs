@@ -212,3 +212,16 @@ impl<L: Load, T: Persistent> Iterator for Items<'_, L, T> {
         }
     }
 }
+
+impl<T: Persistent> PQueue<T> {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<T: Persistent> Default for PQueue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

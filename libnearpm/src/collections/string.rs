@@ -108,3 +108,16 @@ impl Key for PString {
         self.read(from)
     }
 }
+
+impl PString {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        PString { bytes: PVec::new() }
+    }
+}
+
+impl Default for PString {
+    fn default() -> Self {
+        Self::new()
+    }
+}

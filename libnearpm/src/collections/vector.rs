@@ -265,3 +265,16 @@ impl<L: Load, T: Persistent> Iterator for Values<'_, L, T> {
         Some(value)
     }
 }
+
+impl<T: Persistent> PVec<T> {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        PVec { data: None, length: 0, room: 0 }
+    }
+}
+
+impl<T: Persistent> Default for PVec<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -38,7 +38,7 @@ impl DirectPool {
     /// durable.
     pub(super) fn commits_are_durable(&self) -> bool {
         self.options.durability == Durability::Durable
-            || self.options.mode == Mode::InPlace
+            || self.mode == Mode::InPlace
             || !self.medium.backing().drains_for_all()
     }
 
@@ -131,7 +131,7 @@ impl DirectPool {
             let long = records.iter().filter_map(Record::long);
             // The records are durable: a recovery brings home what is not copied here.
             long.clone()
-                .try_for_each(|range| self.copy_home(range, &mut shard.piece))
+                .try_for_each(|range| self.copy_home(range, false, &mut shard.piece))
                 .map_err(|error| self.poison(error))?;
             shard.tally.fences += 1;
             shard.tally.lines_written_back +=
@@ -147,7 +147,7 @@ impl DirectPool {
     /// their bytes at hand. No record that is not home yet may name them; a truncation sees to that where it is worth it.
     pub(super) fn make_homeable(&self, ranges: impl Iterator<Item = Range<u64>> + Clone) -> Result<bool, Error> {
         // The drain behind the copy is worth more than the bytes that a truncation reads again, where it is a call.
-        if self.options.mode == Mode::InPlace || !self.commits_are_durable() || self.drain_is_a_call() {
+        if self.mode == Mode::InPlace || !self.commits_are_durable() || self.drain_is_a_call() {
             return Ok(false);
         }
         let long = ranges.filter(|range| range.end - range.start >= LONG_RANGE);

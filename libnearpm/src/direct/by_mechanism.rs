@@ -20,15 +20,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nearpm_interface::media::PoolHead;
 
+use super::DirectPool;
 use super::heap::Change;
 use super::together::Together;
-use super::{DirectOptions, DirectPool, Mode};
 use crate::damage::Class;
-use crate::error::{Error, Problem};
+use crate::error::Error;
 use crate::lane::LaneState;
 use crate::mechanism::{Context, Protocol, prefetch_parts, protocol};
 use crate::memory::{Medium, View};
-use crate::options::{Durability, Mechanism};
+use crate::options::{Durability, Mechanism, Options};
 use crate::pages::Pages;
 use crate::pool::set::Members;
 
@@ -37,21 +37,6 @@ const EPOCH: u64 = 1024;
 
 /// Bytes that are on their way from the view at once.
 const PIECE: u64 = 64 << 10;
-
-/// Refuses what no mechanism can do.
-pub(super) fn check(options: &DirectOptions, location: &str) -> Result<(), Error> {
-    let what = match options {
-        DirectOptions { mechanism: None, .. } => return Ok(()),
-        DirectOptions { mechanism: Some(Mechanism::Shadow), .. } => {
-            "shadow paging moves pages, and a working copy's log lies at fixed places; use another DirectOptions::mechanism"
-        }
-        DirectOptions { mode: Mode::InPlace, .. } => {
-            "a mechanism brings commits of a working copy home, and Mode::InPlace has none; use Mode::WorkingCopy"
-        }
-        _ => return Ok(()),
-    };
-    Err(Problem::BadOption { what }.at(location))
-}
 
 /// The mechanism of an open pool.
 pub(super) struct ByMechanism {
@@ -96,7 +81,7 @@ impl ByMechanism {
     /// Opens the log of a pool that was recovered: what it found in each lane is `lanes`.
     pub fn open(
         mechanism: Mechanism,
-        options: &DirectOptions,
+        options: &Options,
         (medium, head): (&Arc<Medium>, &PoolHead),
         members: &Members,
         lanes: &[LaneState],

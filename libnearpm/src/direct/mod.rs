@@ -12,12 +12,11 @@
 //! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
 //!
-//! A working copy's commits go home by records, or by a mechanism that the options choose ([`DirectOptions::mechanism`]), whose copies are commands where
-//! the pool is on a card.
+//! A working copy's commits go home by records, or by a mechanism that the options choose ([`crate::Options::mechanism`]), whose copies are
+//! commands where the pool is on a card.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `options.rs` | how a pool is created and opened |
 //! | `lifetime.rs` | create, open, close |
 //! | `pool.rs` | an open pool |
 //! | `outside.rs` | what becomes durable outside of transactions |
@@ -38,13 +37,13 @@
 
 mod append;
 mod by_mechanism;
+mod grow;
 mod heap;
 mod known;
 mod lifetime;
 mod lint;
 mod log;
 mod once;
-mod options;
 #[cfg(test)]
 mod orders;
 mod outside;
@@ -65,8 +64,7 @@ mod truncate;
 mod tx;
 mod unacknowledged;
 
-pub use lint::{Fault, Lint, LintReport};
-pub use options::{DirectOptions, Mode};
+pub use crate::options::{Growth, Mode};
 pub use pool::DirectPool;
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};

@@ -75,7 +75,7 @@ use super::Reservation;
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::{Backing, Medium, VolatileMemory};
-use crate::options::PoolOptions;
+use crate::options::Options;
 use crate::pool::format;
 use heap::{Arena, Heap, Runs};
 use unacknowledged::Unacknowledged;
@@ -87,7 +87,7 @@ const TWELVE: u64 = 1280;
 
 /// The head of a pool whose heap is one chunk, so that threads meet there, and its memory.
 fn ground() -> (PoolHead, Medium) {
-    let shape = PoolOptions::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
+    let shape = Options::new().lanes(1).ring_bytes(MIN_RING_BYTES).spare_pages(0);
     let mut head = format::layout(&shape, 1 << 19).expect("a pool has so many bytes");
     while HeapLayout::of(&head).chunks > 1 {
         head.pages -= 1;
@@ -101,7 +101,7 @@ fn ground() -> (PoolHead, Medium) {
 fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
     let (head, medium) = ground();
     explore_any(preemptions, move || {
-        body(Arc::new(Heap::load(medium.backing(), &head, 0).expect("the heap is sound")));
+        body(Arc::new(Heap::load(medium.backing(), &head, 0, 0).expect("the heap is sound")));
     });
 }
 

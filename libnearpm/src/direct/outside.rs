@@ -3,23 +3,70 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
 use super::by_mechanism::{ByMechanism, Changes};
 use super::log::Writer;
 use super::pool::COMMIT_LANE;
-use super::records::{PIECE, Records};
+use super::records::Records;
 use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
+use crate::memory::Backing;
 use crate::options::Durability;
 
 /// Ranges of up to so many bytes go home through the cache, which has them for the next time; longer ones go around it.
 const CACHED: u64 = 4096;
 
+/// As [`CACHED`], where all bytes are new: a write-back of so many dirty lines takes longer than stores around the cache.
+const SHORT: u64 = 512;
+
+/// Bytes that go around the cache at a time: what holds them on the way stays in the processor's nearest cache.
+const STREAMED: usize = 4096;
+
+/// So many persists of a thread go by the log before what is there is brought home: a truncation takes as long as a few of them.
+const LOGGED_PERSISTS: u32 = 32;
+
+/// More bytes than this are durable by the log as soon as at home: they go around the cache either way, in one piece there.
+const AS_FAST_BY_LOG: u64 = 2048;
+
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
 const LONG_PERSIST: u64 = 64 * 1024;
+
+/// Whether two lines are the same; written so that it becomes a few instructions and no call.
+#[inline]
+fn is_same(one: &[u8; LINE], other: &[u8; LINE]) -> bool {
+    let (one, other) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
+    one.iter().zip(other).fold(0, |all, (one, other)| all | u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other)) == 0
+}
+
+/// Stores those lines that differ from what is at home: one that is not stored to is not dirty, and its write-back is cheap.
+fn store_changed(backing: &Backing, start: u64, bytes: &[u8]) {
+    const LOOK: usize = 8 * LINE;
+    let mut home = [0; LOOK];
+    let mut at = 0;
+    while at < bytes.len() {
+        let here = start + at as u64;
+        let to_line = LINE - here as usize % LINE;
+        if to_line < LINE || bytes.len() - at < LINE {
+            let end = bytes.len().min(at + to_line);
+            backing.store(here, &bytes[at..end]);
+            at = end;
+            continue;
+        }
+        let end = bytes.len().min(at + LOOK);
+        let (lines, _) = bytes[at..end].as_chunks::<LINE>();
+        let (home, _) = home[..lines.len() * LINE].as_chunks_mut::<LINE>();
+        backing.load(here, home.as_flattened_mut());
+        for (number, (line, home)) in lines.iter().zip(home).enumerate() {
+            if !is_same(line, home) {
+                backing.store(here + (number * LINE) as u64, line);
+            }
+        }
+        at += lines.len() * LINE;
+    }
+}
 
 impl DirectPool {
     /// In place: what the program stored becomes durable.
@@ -43,7 +90,7 @@ impl DirectPool {
     pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         let bytes = range.end - range.start;
         self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, bytes);
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
@@ -53,23 +100,29 @@ impl DirectPool {
             // Records of what was here before would be written over it, and records that speak of bytes here would not find them.
             self.truncate_beside(&self.truncation()?)?;
         }
-        self.copy_home(range, &mut Vec::new())
+        self.copy_home(range, true, &mut Vec::new())
     }
 
-    /// Copies bytes of the view home, by way of a buffer. They are durable with the next drain of this thread.
+    /// Copies bytes of the view home, by way of a buffer. They are durable with the next drain of this thread. `all_new`: most of them differ from
+    /// what is there, so that nobody looks.
     ///
     /// # Errors
     /// The view has lost bytes, whose place zeros took: those do not go home.
     #[cfg_attr(test, track_caller)]
-    pub(super) fn copy_home(&self, range: &Range<u64>, piece: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn copy_home(&self, range: &Range<u64>, all_new: bool, piece: &mut Vec<u8>) -> Result<(), Error> {
         let backing = self.medium.backing();
         let bytes = range.end - range.start;
         piece.clear();
-        piece.try_reserve(PIECE.min(bytes as usize)).map_err(Error::no_memory("what is written home"))?;
-        if bytes <= CACHED && backing.address().is_some() {
+        piece.try_reserve(STREAMED.min(bytes as usize)).map_err(Error::no_memory("what is written home"))?;
+        if bytes <= (if all_new { SHORT } else { CACHED }) && backing.address().is_some() {
             self.view().append(range.start, bytes as usize, piece);
             self.alive().map_err(|error| self.poison(error))?;
-            backing.store(range.start, piece);
+            if all_new {
+                backing.store(range.start, piece)
+            } else {
+                store_changed(backing, range.start, piece)
+            }
+            // Also what is at home already: it may be there by another thread that has not begun to write it back.
             backing.write_back(range.start, bytes);
             return Ok(());
         }
@@ -78,7 +131,7 @@ impl DirectPool {
             // Up to the next line, then lines, then what is left of one.
             let lines = (range.end - at) / LINE_U64 * LINE_U64;
             let length = match at % LINE_U64 {
-                0 if lines > 0 => lines.min(PIECE as u64),
+                0 if lines > 0 => lines.min(STREAMED as u64),
                 0 => range.end - at,
                 beside => (LINE_U64 - beside).min(range.end - at),
             };
@@ -100,7 +153,7 @@ impl DirectPool {
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
         match &self.by_mechanism {
@@ -123,8 +176,20 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::persist`]: [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::NoMemory`]; what the medium refuses poisons the pool.
     pub fn persist_words(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+        self.persist_unlogged(ranges, false)
+    }
+
+    /// As [`DirectPool::persist_words`] of a range that has just been written as a whole, as by a copy or a fill: what is at home is not compared with it.
+    ///
+    /// # Errors
+    /// As [`DirectPool::persist_words`].
+    pub fn persist_written(&self, range: Range<u64>) -> Result<(), Error> {
+        self.persist_unlogged(&[range], true)
+    }
+
+    fn persist_unlogged(&self, ranges: &[Range<u64>], all_new: bool) -> Result<(), Error> {
         self.admit(ranges)?;
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }
         if let Some(by) = &self.by_mechanism {
@@ -132,17 +197,45 @@ impl DirectPool {
         }
         // On a file each way synchronises once, and the log takes fewer blocks. Where records that are not home yet name the bytes, a
         // recovery would write those over what goes home now.
-        if self.medium.backing().drains_for_all() || ranges.iter().any(|range| self.heap.may_be_logged(range)) {
+        if self.medium.backing().drains_for_all() {
+            return self.persist_by_log(ranges);
+        }
+        if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {
             return self.persist_by_log(ranges);
         }
         let mut shard = self.shards[slot()].lock();
         let shard = &mut *shard;
         for range in ranges {
-            self.copy_home(range, &mut shard.piece)?;
+            self.copy_home(range, all_new, &mut shard.piece)?;
             shard.tally.lines_written_back += lines_of(range.start, range.end - range.start);
         }
         shard.tally.fences += 1;
         self.medium.backing().drain().map_err(|error| self.poison(error))
+    }
+
+    /// Whether records that are not home yet may name bytes of ranges.
+    fn are_logged(&self, ranges: &[Range<u64>]) -> bool {
+        ranges.iter().any(|range| self.heap.may_be_logged(range))
+    }
+
+    /// A persist that goes by the log keeps its chunk among those that the log names, so that the next one has to go there too. Now and then what is in
+    /// the log is brought home, so that a program that leaves off with transactions leaves off with the log. Gives whether no record names the ranges now.
+    #[cold]
+    fn bring_often_logged_home(&self, ranges: &[Range<u64>]) -> Result<bool, Error> {
+        if ranges.iter().map(|range| range.end - range.start).sum::<u64>() > AS_FAST_BY_LOG {
+            return Ok(false);
+        }
+        let logged = {
+            let mut shard = self.shards[slot()].lock();
+            shard.logged_persists = shard.logged_persists % LOGGED_PERSISTS + 1;
+            shard.logged_persists
+        };
+        if logged < LOGGED_PERSISTS {
+            return Ok(false);
+        }
+        self.wait_for_records()?;
+        self.truncate_beside(&self.truncation()?)?;
+        Ok(!self.are_logged(ranges))
     }
 
     /// Whether ranges may be made durable outside of transactions.

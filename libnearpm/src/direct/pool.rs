@@ -14,9 +14,10 @@ use super::log::{Lane, Writer};
 use super::shard::{Alone, Shard, slot};
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
-use super::{DirectOptions, Mode, Reservation, Transaction};
+use super::{Reservation, Transaction};
 use crate::error::{Error, Problem};
 use crate::memory::{Backing, Medium, Memory, View};
+use crate::options::{Durability, Growth, Mode, Options};
 use crate::pool::set::Members;
 use crate::process::Process;
 use crate::recovery::Recovery;
@@ -35,7 +36,8 @@ pub struct DirectPool {
     pub(super) medium: Arc<Medium>,
     pub(super) head: PoolHead,
     pub(super) heap: Heap,
-    pub(super) options: DirectOptions,
+    pub(super) options: Options,
+    pub(super) mode: Mode,
     pub(super) recovery: Recovery,
     pub(super) shards: Box<[Shard]>,
     /// Number of the next record.
@@ -62,6 +64,10 @@ pub struct DirectPool {
     pub(super) linter: Option<Box<Linter>>,
     /// What brings commits home, unless records do.
     pub(super) by_mechanism: Option<ByMechanism>,
+    /// The head as it is now: the pool may have grown. Locked while it grows.
+    pub(super) grown: Mutex<PoolHead>,
+    /// Where it is, for messages.
+    pub(super) location: String,
     /// Dropped last: the pool must not be opened again before it is closed.
     pub(super) members: Members,
 }
@@ -88,9 +94,20 @@ impl DirectPool {
         self.head.pool
     }
 
-    /// How it was opened.
-    pub fn options(&self) -> &DirectOptions {
-        &self.options
+    /// How far the pool may grow while it is open.
+    pub fn growth(&self) -> Option<Growth> {
+        self.options.growth
+    }
+
+    /// What the program's stores go to.
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What its commits wait for.
+    pub fn durability(&self) -> Durability {
+        self.options.durability
     }
 
     /// What the recovery at open found and did.
@@ -99,6 +116,7 @@ impl DirectPool {
     }
 
     /// Offsets that objects may have.
+    #[inline]
     pub fn heap(&self) -> Range<u64> {
         self.heap.range()
     }
@@ -135,10 +153,6 @@ impl DirectPool {
     /// The state of the allocator, reservations included.
     pub fn heap_state(&self) -> HeapState {
         self.heap.state()
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        self.options.mode
     }
 
     pub(crate) fn view(&self) -> &View {
@@ -256,8 +270,18 @@ impl DirectPool {
             reserved = here();
         }
         match reserved {
-            Err(Error::Full { .. }) => self.reserve_from_others(slot, bytes),
+            Err(Error::Full { .. }) => self.reserve_elsewhere(slot, bytes),
             done => done,
+        }
+    }
+
+    /// Takes space where the thread and the lists have none: from other threads, from the log, and by growth.
+    fn reserve_elsewhere(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
+        loop {
+            match self.reserve_from_others(slot, bytes) {
+                Err(Error::Full { .. }) if self.grow_for(bytes)? => {}
+                done => return done,
+            }
         }
     }
 
@@ -267,7 +291,7 @@ impl DirectPool {
         if self.medium.backing().is_complete() {
             return Ok(());
         }
-        self.medium.backing().secure(self.heap.tables_of(&range).into_iter().chain([range]))
+        self.medium.backing().secure(self.heap.tables_of(&range).chain([range]))
     }
 
     /// Whether everything that was loaded from the pool, by the program as well, was there: its file was not cut short, and its medium could be
@@ -301,7 +325,7 @@ impl DirectPool {
     /// Gives pages their memory up to somewhat behind `end`.
     pub(super) fn populate(&self, end: u64) {
         let start = self.populated.load(Ordering::Relaxed);
-        if end > start && self.options.mode == Mode::WorkingCopy {
+        if end > start && self.mode == Mode::WorkingCopy {
             let start = start.max(self.heap.range().start / PAGE_BYTES * PAGE_BYTES);
             let to = (end + POPULATE_BYTES).min(self.bytes());
             self.populated.store(to, Ordering::Relaxed);
@@ -329,17 +353,16 @@ impl DirectPool {
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();
-        let lane = match self.options.mode {
-            Mode::WorkingCopy => COMMIT_LANE,
-            Mode::InPlace => {
-                let free = shard.lanes.iter().position(|lane| !lane.busy);
-                let lane = free.unwrap_or_else(|| {
-                    shard.lanes.push(Lane::default());
-                    shard.lanes.len() - 1
-                });
-                shard.lanes[lane].busy = true;
-                lane
-            }
+        let lane = if self.mode == Mode::InPlace {
+            let free = shard.lanes.iter().position(|lane| !lane.busy);
+            let lane = free.unwrap_or_else(|| {
+                shard.lanes.push(Lane::default());
+                shard.lanes.len() - 1
+            });
+            shard.lanes[lane].busy = true;
+            lane
+        } else {
+            COMMIT_LANE
         };
         drop(shard);
         transaction.start(self, slot, lane);
@@ -361,7 +384,7 @@ impl DirectPool {
         if promised {
             shard.lanes[lane].promises -= 1;
         }
-        if self.options.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace {
             let lane = &mut shard.lanes[lane];
             (lane.busy, lane.open) = (false, 0);
         }

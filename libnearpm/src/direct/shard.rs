@@ -36,6 +36,8 @@ pub(crate) struct ShardState {
     /// Transactions that have ended, with the memory of their buffers.
     pub spare: Vec<Transaction>,
     pub tally: Statistics,
+    /// Persists that went by the log, since a truncation was made because of them.
+    pub logged_persists: u32,
 }
 
 impl Shard {

@@ -122,8 +122,8 @@ impl Transaction {
             by.first_touch(gaps);
         }
         let kept = match pool.mode() {
-            Mode::WorkingCopy => state.save(pool, gaps.iter()).map_err(no_memory()),
             Mode::InPlace => state.log_old(pool, gaps),
+            _ => state.save(pool, gaps.iter()).map_err(no_memory()),
         };
         if kept.is_err() {
             state.saved.truncate(bytes);

@@ -184,6 +184,10 @@ impl Store for Tx<'_> {
     #[inline]
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let object = self.transaction.as_mut().expect(ENDED).alloc(self.pool, bytes)?.offset;
+        if !self.window.holds(object, bytes) {
+            // The pool has grown for it.
+            self.window = self.pool.window();
+        }
         self.last = self.window.part(object..object + bytes);
         self.changes += 1;
         Ok(object)

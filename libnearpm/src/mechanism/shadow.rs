@@ -136,7 +136,7 @@ impl Protocol for Shadow {
                 what: "the log ring",
                 needed: self.log_bytes(needed),
                 available: cx.lane.capacity(),
-                remedy: "PoolOptions::ring_bytes",
+                remedy: "Options::ring_bytes",
             });
         }
         for logical in pages {

@@ -72,7 +72,7 @@ pub(crate) struct Guard {
     /// A descriptor of its own, which the handler may use until the end.
     file: File,
     path: PathBuf,
-    bytes: u64,
+    bytes: AtomicU64,
 }
 
 impl Guard {
@@ -100,7 +100,17 @@ impl Guard {
         slot.private.store(private, Ordering::Relaxed);
         slot.lost.store(loss::NOTHING, Ordering::Relaxed);
         slot.start.store(address.addr(), Ordering::Release);
-        Ok(Guard { slot, file, path: path.to_owned(), bytes })
+        Ok(Guard { slot, file, path: path.to_owned(), bytes: AtomicU64::new(bytes) })
+    }
+
+    /// The file has grown, and more of the mapping is in use.
+    pub fn grow(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.slot.bytes.store(bytes as usize, Ordering::Release);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Whether nothing was lost.
@@ -123,7 +133,7 @@ impl Guard {
     /// # Errors
     /// As [`Guard::check`].
     pub fn check_size(&self) -> Result<(), Error> {
-        if self.size()? < self.bytes {
+        if self.size()? < self.bytes() {
             self.lose(loss::CUT);
         }
         self.check()
@@ -152,10 +162,10 @@ impl Guard {
     fn error(&self, lost: u8) -> Error {
         match lost {
             loss::CUT => match self.size() {
-                Ok(found) => Problem::Truncated { header: self.bytes, found }.at(self.path.display()),
+                Ok(found) => Problem::Truncated { header: self.bytes(), found }.at(self.path.display()),
                 Err(error) => error,
             },
-            loss::FULL => Problem::NoSpace { needed: self.bytes }.at(self.path.display()),
+            loss::FULL => Problem::NoSpace { needed: self.bytes() }.at(self.path.display()),
             _ => Error::system(format!("read {}", self.path.display()), IoError::from_raw_os_error(libc::EIO)),
         }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nearpm_driver::cache;
@@ -22,7 +22,7 @@ use super::guard::Guard;
 use super::space::{self, Space};
 use super::synchronising::Synchronising;
 use super::view::View;
-use super::writes::FileWrites;
+use super::writes::{self, FileWrites};
 use super::{Memory, check_range, persistence_domain};
 use crate::error::{Error, Problem};
 
@@ -91,7 +91,9 @@ pub struct MappedMemory {
     /// Dropped before the mapping.
     guard: Guard,
     map: Map,
-    bytes: u64,
+    /// Those of the file; the mapping may have more, for when it grows.
+    bytes: AtomicU64,
+    most: u64,
     flush: Flush,
     /// Where stores are calls, not stores to the mapping.
     writes: Option<FileWrites>,
@@ -109,9 +111,15 @@ impl MappedMemory {
     /// The file should keep its size while it is mapped: the pool's lock on it tells other users of this library. If it does not, or if its
     /// medium has no room for a hole, what is loaded from there is zeros and what is stored is lost, and fences fail from then on.
     pub fn map(file: File, path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
+        Self::map_up_to(file, path, survives, 0)
+    }
+
+    /// The same for a file that may grow to `most` bytes while it is mapped ([`Memory::grow`]): addresses stay.
+    pub fn map_up_to(file: File, path: &Path, survives: Survives, most: u64) -> Result<MappedMemory, Error> {
         let context = |what: &str| format!("{what} {}", path.display());
         let bytes = file.metadata().map_err(|e| Error::system(context("read the size of"), e))?.len();
-        let (map, flush) = match Self::map_dax(&file, bytes) {
+        let most = most.max(bytes);
+        let (map, flush) = match Self::map_dax(&file, most) {
             Some(map) => {
                 let flush = match survives {
                     Survives::ProcessCrash => Flush::Never,
@@ -122,7 +130,9 @@ impl MappedMemory {
                 (map, flush)
             }
             None => {
-                let map = MmapRaw::map_raw(&file).map_err(|e| Error::system(context("map"), e))?;
+                let length = usize::try_from(most).map_err(|_| Problem::NoSpace { needed: most }.at(path.display()))?;
+                let map = MmapOptions::new().len(length).no_reserve_swap().map_raw(&file);
+                let map = map.map_err(|e| Error::system(context("map"), e))?;
                 let flush = match survives {
                     Survives::ProcessCrash => Flush::Never,
                     Survives::PowerCut => Flush::Sync,
@@ -133,11 +143,12 @@ impl MappedMemory {
                 (Map::Ordinary(map), flush)
             }
         };
-        let space = Space::of(&file, bytes).map_err(|e| Error::system(context("look for holes in"), e))?;
+        let space = Space::of(&file, bytes, most).map_err(|e| Error::system(context("look for holes in"), e))?;
         let guard = Guard::new(&file, path, map.pointer(), bytes, false)?;
         let writes = if flush == Flush::Sync { FileWrites::new(&file, bytes) } else { None };
-        let synchronising = Synchronising::new(&file, bytes, flush == Flush::Sync);
-        Ok(MappedMemory { guard, map, bytes, flush, writes, synchronising, space, file, path: path.to_owned() })
+        let synchronising = Synchronising::new(&file, most, flush == Flush::Sync);
+        let bytes = AtomicU64::new(bytes);
+        Ok(MappedMemory { guard, map, bytes, most, flush, writes, synchronising, space, file, path: path.to_owned() })
     }
 
     /// Takes room on the medium for a range, where the file has holes.
@@ -226,7 +237,7 @@ impl MappedMemory {
         {
             let advice = if self.flush == Flush::Sync { libc::MADV_POPULATE_READ } else { libc::MADV_POPULATE_WRITE };
             // SAFETY: the range is this mapping; the call changes no byte of it.
-            unsafe { libc::madvise(self.pointer().cast(), self.bytes as usize, advice) };
+            unsafe { libc::madvise(self.pointer().cast(), self.bytes() as usize, advice) };
         }
     }
 
@@ -235,13 +246,13 @@ impl MappedMemory {
         #[cfg(all(target_os = "linux", not(miri)))]
         if matches!(self.map, Map::Ordinary(_)) {
             // SAFETY: the range is this mapping, which is one of a file and shared, so that the call changes no byte of it.
-            unsafe { libc::madvise(self.pointer().cast(), self.bytes as usize, libc::MADV_DONTNEED) };
+            unsafe { libc::madvise(self.pointer().cast(), self.bytes() as usize, libc::MADV_DONTNEED) };
         }
     }
 
     /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
-        private_view(&self.file, &self.path, self.bytes)
+        private_view_up_to(&self.file, &self.path, self.bytes(), self.most)
     }
 
     /// Whether the file lies in persistent memory by the word of the operating system (DAX).
@@ -281,13 +292,34 @@ impl MappedMemory {
 }
 
 impl Memory for MappedMemory {
+    #[inline]
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn grow(&self, bytes: u64) -> Result<(), Error> {
+        let former = self.bytes();
+        if bytes <= former {
+            return Ok(());
+        }
+        let refuse = |problem: Problem| problem.at(self.path.display());
+        if bytes > self.most {
+            return Err(refuse(Problem::BadOption { what: "it was not opened to grow so far (Options::growth)" }));
+        }
+        if self.writes.is_some() && !writes::may_write(bytes) {
+            return Err(refuse(Problem::NoSpace { needed: bytes - former }));
+        }
+        crate::pool::file::extend(&self.path, &self.file, former, bytes)?;
+        self.writes.iter().for_each(|writes| writes.grow(&self.file, bytes));
+        self.space.iter().for_each(|space| space.grow(former, bytes));
+        self.guard.grow(bytes);
+        self.bytes.store(bytes, Ordering::Release);
+        Ok(())
     }
 
     #[inline]
     fn load(&self, offset: u64, data: &mut [u8]) {
-        check_range(self.bytes, offset, data.len() as u64);
+        check_range(self.bytes(), offset, data.len() as u64);
         if !self.is_secure(offset, data.len()) {
             return self.load_beside(offset, data);
         }
@@ -305,7 +337,7 @@ impl Memory for MappedMemory {
 
     #[inline]
     fn store(&self, offset: u64, data: &[u8]) {
-        check_range(self.bytes, offset, data.len() as u64);
+        check_range(self.bytes(), offset, data.len() as u64);
         if !self.is_secure(offset, data.len()) && !self.secure_store(offset, data.len()) {
             return;
         }
@@ -324,7 +356,7 @@ impl Memory for MappedMemory {
 
     #[inline]
     fn write_back(&self, offset: u64, bytes: u64) {
-        check_range(self.bytes, offset, bytes);
+        check_range(self.bytes(), offset, bytes);
         if bytes == 0 {
             return;
         }
@@ -350,7 +382,7 @@ impl Memory for MappedMemory {
             self.store(offset, lines);
             return self.write_back(offset, lines.len() as u64);
         }
-        check_range(self.bytes, offset, lines.len() as u64);
+        check_range(self.bytes(), offset, lines.len() as u64);
         assert!(offset.is_multiple_of(LINE_U64) && lines.len().is_multiple_of(LINE), "whole lines are streamed");
         if !self.is_secure(offset, lines.len()) && !self.secure_store(offset, lines.len()) {
             return;
@@ -387,7 +419,7 @@ impl Memory for MappedMemory {
 
     /// The processor's caches are coherent with a mapped file: there is nothing to drop.
     fn invalidate(&self, offset: u64, bytes: u64) {
-        check_range(self.bytes, offset, bytes);
+        check_range(self.bytes(), offset, bytes);
     }
 
     fn address(&self) -> Option<*mut u8> {
@@ -400,20 +432,31 @@ impl Memory for MappedMemory {
 
 /// A private mapping of the first `bytes` bytes of a file that is locked. Memory is taken for what is stored to alone.
 pub(crate) fn private_view(file: &File, path: &Path, bytes: u64) -> Result<View, Error> {
-    let length = usize::try_from(bytes).map_err(|_| Problem::NoSpace { needed: bytes }.at(path.display()))?;
+    private_view_up_to(file, path, bytes, bytes)
+}
+
+/// The same of a file that may grow to `most` bytes.
+fn private_view_up_to(file: &File, path: &Path, bytes: u64, most: u64) -> Result<View, Error> {
+    let length = usize::try_from(most).map_err(|_| Problem::NoSpace { needed: most }.at(path.display()))?;
     // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
     // would be seen as other values, and nothing refers to them but by raw copies.
     let map = unsafe { MmapOptions::new().len(length).no_reserve_swap().map_copy(file) };
     let mut map = map.map_err(|e| Error::system(format!("map a working copy of {}", path.display()), e))?;
     let guard = Guard::new(file, path, map.as_mut_ptr(), bytes, true)?;
-    Ok(View::of_file(map, guard))
+    Ok(View::of_file(map, bytes, guard))
 }
 
 /// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it reserved.
 pub(crate) fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
-    let length = libc::off_t::try_from(bytes).map_err(|_| std::io::Error::from_raw_os_error(libc::EFBIG))?;
+    allocate_range(file, 0..bytes)
+}
+
+/// The same for a part at its end, so that what is in front of that is left as it is.
+pub(crate) fn allocate_range(file: &File, range: Range<u64>) -> std::io::Result<()> {
+    let number = |of| libc::off_t::try_from(of).map_err(|_| std::io::Error::from_raw_os_error(libc::EFBIG));
+    let (start, length) = (number(range.start)?, number(range.end - range.start)?);
     // SAFETY: the descriptor is open for as long as `file` is borrowed; the call touches no memory.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), start, length) } {
         0 => Ok(()),
         code => Err(std::io::Error::from_raw_os_error(code)),
     }
@@ -488,6 +531,28 @@ mod tests {
         let mut read = [0; 11];
         memory.load(4090, &mut read);
         assert_eq!(&read, b"over a page");
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn pages_that_are_let_go_are_fetched_again() {
+        const PAGES: u64 = 4096;
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        let path = folder.path().join("m");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        allocate(&file, PAGES * 4096).unwrap();
+        let memory = MappedMemory::map(file, &path, Survives::AsPersistentMemory).unwrap();
+        let faults_of_loads = || {
+            let (before, mut byte) = (faults(), [0]);
+            (0..PAGES).for_each(|page| memory.load(page * 4096, &mut byte));
+            faults() - before
+        };
+        memory.populate();
+        let kept = faults_of_loads();
+        memory.let_pages_go();
+        let let_go = faults_of_loads();
+        // A system may map several pages at a fault.
+        assert!(let_go >= 8 && kept < let_go / 4, "{let_go} page faults behind letting go, {kept} before");
     }
 
     /// Page faults of this thread that needed no medium.

@@ -40,6 +40,14 @@ impl Backing {
         each!(self, memory => memory.address())
     }
 
+    /// Makes the memory larger.
+    ///
+    /// # Errors
+    /// As [`Memory::grow`].
+    pub fn grow(&self, bytes: u64) -> Result<(), Error> {
+        each!(self, memory => memory.grow(bytes))
+    }
+
     #[inline]
     pub fn load(&self, offset: u64, data: &mut [u8]) {
         each!(self, memory => memory.load(offset, data));

@@ -38,7 +38,7 @@ pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;
 pub use durable_image::{CUT_STATUS, PowerCut};
 pub use mapped::{Flush, MappedMemory, Survives};
-pub(crate) use mapped::{allocate, free_bytes, private_view};
+pub(crate) use mapped::{allocate, allocate_range, free_bytes, private_view};
 pub(crate) use medium::{Backing, Medium};
 #[doc(hidden)]
 pub use persistence_domain::includes_caches;
@@ -107,6 +107,14 @@ pub trait Memory: Send + Sync {
     /// The memory has gone, or [`Error::LogFailed`].
     fn alive(&self) -> Result<(), Error> {
         Ok(())
+    }
+    /// Makes the memory larger, at its end: what comes is zeros. One that has as many bytes stays as it is.
+    ///
+    /// # Errors
+    /// [`crate::Problem::BadOption`] for one that has a fixed size; [`crate::Problem::NoSpace`]; what the system refuses.
+    fn grow(&self, bytes: u64) -> Result<(), Error> {
+        let what = "its memory has a fixed size, so that the pool cannot grow";
+        if bytes <= self.bytes() { Ok(()) } else { Err(crate::Problem::BadOption { what }.at("in memory")) }
     }
     /// Address of the first byte where the memory is mapped into this process.
     ///

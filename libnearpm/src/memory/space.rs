@@ -21,20 +21,28 @@ pub(super) const GRANULE: u64 = nearpm_interface::media::CHUNK_BYTES;
 pub(crate) struct Space {
     /// A bit for each granule.
     granules: Box<[AtomicU64]>,
-    bytes: u64,
+    bytes: AtomicU64,
     /// Held by whoever takes room.
     taking: Mutex<()>,
 }
 
 impl Space {
-    /// Of a file of so many bytes; `None` where all of it has room.
-    pub fn of(file: &File, bytes: u64) -> Result<Option<Space>> {
+    /// Of a file of so many bytes, which may become `most`; `None` where all of it has room.
+    pub fn of(file: &File, bytes: u64, most: u64) -> Result<Option<Space>> {
         let blocks = file.metadata()?.blocks().saturating_mul(512) >= bytes;
         // Blocks that describe the file count as well, so that a few holes may be hidden by them; but not on tmpfs, which goes through every page.
         let complete = blocks && (is_tmpfs(file) || take_room(file, 0..bytes).is_ok());
-        let words = if complete { 0 } else { bytes.div_ceil(GRANULE * 64) };
+        let words = if complete { 0 } else { most.div_ceil(GRANULE * 64) };
         let granules = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Ok((!complete).then(|| Space { granules, bytes, taking: Mutex::default() }))
+        Ok((!complete).then(|| Space { granules, bytes: AtomicU64::new(bytes), taking: Mutex::default() }))
+    }
+
+    /// The file has grown, and what has come has room.
+    pub fn grow(&self, former: u64, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Release);
+        for granule in former.div_ceil(GRANULE)..bytes / GRANULE {
+            self.granules[(granule / 64) as usize].fetch_or(1 << (granule % 64), Ordering::Release);
+        }
     }
 
     fn missing(&self, range: &Range<u64>) -> impl Iterator<Item = u64> + '_ {
@@ -62,7 +70,7 @@ impl Space {
             }
         }
         for run in runs {
-            take_room(file, run.start * GRANULE..(run.end * GRANULE).min(self.bytes))?;
+            take_room(file, run.start * GRANULE..(run.end * GRANULE).min(self.bytes.load(Ordering::Acquire)))?;
             for granule in run {
                 self.granules[(granule / 64) as usize].fetch_or(1 << (granule % 64), Ordering::Release);
             }

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use memmap2::MmapMut;
 #[cfg(not(miri))]
 use memmap2::MmapOptions;
@@ -16,7 +18,8 @@ use crate::error::Error;
 /// every store that it makes itself.
 pub(crate) struct View {
     base: *mut u8,
-    bytes: u64,
+    /// What may be used; the mapping may have more, for when its file grows.
+    bytes: AtomicU64,
     /// Watches over pages of a file. Dropped before the mapping.
     guard: Option<Guard>,
     /// Private pages of this process, unless the view is persistent memory itself.
@@ -39,18 +42,18 @@ impl View {
     ///
     /// The memory must outlive the view: a pool drops its view first.
     pub fn in_place(base: *mut u8, bytes: u64) -> View {
-        View { base, bytes, guard: None, map: None }
+        View { base, bytes: AtomicU64::new(bytes), guard: None, map: None }
     }
 
     /// Pages of this process.
     #[cfg(not(miri))]
     fn of_map(mut map: MmapMut) -> View {
-        View { base: map.as_mut_ptr(), bytes: map.len() as u64, guard: None, map: Some(map) }
+        View { base: map.as_mut_ptr(), bytes: AtomicU64::new(map.len() as u64), guard: None, map: Some(map) }
     }
 
-    /// Private pages of a file.
-    pub fn of_file(mut map: MmapMut, guard: Guard) -> View {
-        View { base: map.as_mut_ptr(), bytes: map.len() as u64, guard: Some(guard), map: Some(map) }
+    /// Private pages of the first `bytes` bytes of a file.
+    pub fn of_file(mut map: MmapMut, bytes: u64, guard: Guard) -> View {
+        View { base: map.as_mut_ptr(), bytes: AtomicU64::new(bytes), guard: Some(guard), map: Some(map) }
     }
 
     /// Whether nothing was lost.
@@ -73,7 +76,12 @@ impl View {
     pub fn anonymous(bytes: u64) -> Result<View, Error> {
         // The interpreter maps no memory. What is leaked here lives no shorter than what a test does with it.
         let pages = vec![Page([0; 4096]); (bytes as usize).div_ceil(4096)];
-        Ok(View { base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(), bytes, guard: None, map: None })
+        Ok(View {
+            base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(),
+            bytes: AtomicU64::new(bytes),
+            guard: None,
+            map: None,
+        })
     }
 
     /// Zeroed pages of this process.
@@ -84,8 +92,15 @@ impl View {
     }
 
     /// Its length.
+    #[inline]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Its file has grown.
+    pub fn grow(&self, bytes: u64) {
+        self.guard.iter().for_each(|guard| guard.grow(bytes));
+        self.bytes.fetch_max(bytes, Ordering::Release);
     }
 
     /// Address of the first byte.
@@ -95,7 +110,7 @@ impl View {
 
     /// Copies bytes out.
     pub fn load(&self, offset: u64, data: &mut [u8]) {
-        check_range(self.bytes, offset, data.len() as u64);
+        check_range(self.bytes(), offset, data.len() as u64);
         // SAFETY: the range lies in the view, which is whole pages; `data` is another allocation.
         unsafe { words::load(self.base.add(offset as usize), data.as_mut_ptr(), data.len()) }
     }
@@ -103,7 +118,7 @@ impl View {
     /// Appends bytes to a buffer.
     #[inline]
     pub fn append(&self, offset: u64, bytes: usize, buffer: &mut Vec<u8>) {
-        check_range(self.bytes, offset, bytes as u64);
+        check_range(self.bytes(), offset, bytes as u64);
         buffer.reserve(bytes);
         // SAFETY: the range lies in the view; the buffer has room for it, and its length covers only what was copied.
         unsafe {
@@ -115,7 +130,7 @@ impl View {
 
     /// Copies bytes in. An aligned word is one store, which the processor does not tear.
     pub fn store(&self, offset: u64, data: &[u8]) {
-        check_range(self.bytes, offset, data.len() as u64);
+        check_range(self.bytes(), offset, data.len() as u64);
         // SAFETY: as for `load`.
         unsafe { words::store(self.base.add(offset as usize), data, Neighbours::Busy) }
     }
@@ -124,7 +139,7 @@ impl View {
     pub fn freeze(&self) -> Result<(), Error> {
         // SAFETY: the range is this mapping, of which nothing but raw copies is made; a store to it from now on ends the process, which
         // the callers of this promise not to do.
-        let done = unsafe { libc::mprotect(self.base.cast(), self.bytes as usize, libc::PROT_READ) };
+        let done = unsafe { libc::mprotect(self.base.cast(), self.bytes() as usize, libc::PROT_READ) };
         let error = std::io::Error::last_os_error;
         if done == 0 { Ok(()) } else { Err(Error::system("protect the pages of a pool that is only read", error())) }
     }
@@ -132,7 +147,7 @@ impl View {
     /// Gives private pages their memory before they are stored to: one call instead of a page fault for each. What fails is left
     /// to the page faults.
     pub fn populate(&self, offset: u64, bytes: u64) {
-        check_range(self.bytes, offset, bytes);
+        check_range(self.bytes(), offset, bytes);
         #[cfg(target_os = "linux")]
         if self.map.is_some() {
             // SAFETY: the range lies in this mapping; the call changes no byte of it.

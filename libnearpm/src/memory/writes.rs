@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use super::extents;
@@ -25,7 +25,7 @@ const PIECE: u64 = GRANULE;
 
 /// The way to write a file.
 pub(super) struct FileWrites {
-    bytes: u64,
+    bytes: AtomicU64,
     /// Pieces without blocks that were never written; what says nothing of a large file's holes takes no
     /// memory. Whoever writes locks it for reading, so that whoever writes a piece whole, locking it for
     /// writing, takes back nothing.
@@ -38,7 +38,7 @@ pub(super) struct FileWrites {
 /// file sizes (`RLIMIT_FSIZE`) may not: a write there is a signal, a store to the mapping is not.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn may_write(bytes: u64) -> bool {
+pub(super) fn may_write(bytes: u64) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is this function's own.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
@@ -47,7 +47,7 @@ fn may_write(bytes: u64) -> bool {
 
 /// Elsewhere nobody says that a mapping and writes agree.
 #[cfg(not(target_os = "linux"))]
-fn may_write(_: u64) -> bool {
+pub(super) fn may_write(_: u64) -> bool {
     false
 }
 
@@ -72,24 +72,41 @@ fn written_pieces(unwritten: &[Range<u64>], bytes: u64) -> Vec<bool> {
     written
 }
 
+/// Which pieces of a file were written, or may have been.
+fn known_pieces(file: &File, bytes: u64) -> Vec<bool> {
+    match extents::unwritten(file, bytes) {
+        Ok(unwritten) => written_pieces(&unwritten, bytes),
+        // The file system does not tell: no block is known to be blank.
+        Err(_) => vec![true; bytes.div_ceil(PIECE) as usize],
+    }
+}
+
 impl FileWrites {
     /// `None` where stores must go to the mapping.
     pub fn new(file: &File, bytes: u64) -> Option<FileWrites> {
         if !may_write(bytes) {
             return None;
         }
-        let count = bytes.div_ceil(PIECE) as usize;
-        let written = match extents::unwritten(file, bytes) {
-            Ok(unwritten) => written_pieces(&unwritten, bytes),
-            // The file system does not tell: no block is known to be blank.
-            Err(_) => vec![true; count],
-        };
-        Some(FileWrites { bytes, written: RwLock::new(written), by_pointer: AtomicBool::new(false) })
+        let (bytes, written) = (AtomicU64::new(bytes), RwLock::new(known_pieces(file, bytes)));
+        Some(FileWrites { bytes, written, by_pointer: AtomicBool::new(false) })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The file has grown.
+    pub fn grow(&self, file: &File, bytes: u64) {
+        let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        let now = known_pieces(file, bytes);
+        let former = written.len().min(now.len());
+        written.extend_from_slice(&now[former..]);
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether a store may make the file longer than another program has cut it.
     pub fn reaches_end(&self, offset: u64, bytes: usize) -> bool {
-        pieces(&(offset..offset + bytes as u64)).end as u64 * PIECE >= self.bytes
+        pieces(&(offset..offset + bytes as u64)).end as u64 * PIECE >= self.bytes()
     }
 
     /// From now on the program may store through the mapping: nothing is written that was read.
@@ -116,7 +133,7 @@ impl FileWrites {
             }
             let touched = pieces(&range);
             let all_blank = !written[touched.clone()].contains(&true);
-            beside = touched.start as u64 * PIECE..self.bytes.min(touched.end as u64 * PIECE);
+            beside = touched.start as u64 * PIECE..self.bytes().min(touched.end as u64 * PIECE);
             written[touched].fill(true);
             if all_blank {
                 return Ok(beside);
@@ -127,7 +144,7 @@ impl FileWrites {
 
     /// Writes a piece as it is, with what of new bytes falls into it.
     fn write_whole(&self, file: &File, start: u64, range: &Range<u64>, data: &[u8]) -> io::Result<()> {
-        let end = self.bytes.min(start + PIECE);
+        let end = self.bytes().min(start + PIECE);
         let new = range.start.max(start)..range.end.min(end);
         let data = &data[(new.start - range.start) as usize..(new.end - range.start) as usize];
         if data.len() as u64 == end - start {

@@ -11,8 +11,9 @@ use thiserror::Error;
 
 use super::original::{Object, Original};
 use super::{HEAD_BYTES, Header, ROOT_WORDS, create, layout_of, uuid_lo};
-use crate::direct::{DirectOptions, DirectPool};
+use crate::direct::DirectPool;
 use crate::error::{Error, Problem};
+use crate::options::Options;
 use crate::typed::{Load, Store};
 
 pub use super::original::Refusal;
@@ -121,7 +122,7 @@ pub fn examine(from: &Path) -> Result<Holds, ImportError> {
 /// # Errors
 /// [`ImportError::Original`] for a file that is no such pool, is damaged, was not closed, or belongs to a pool set; [`ImportError::New`] with
 /// the errors of [`DirectPool::create`].
-pub fn import(from: &Path, to: &str, bytes: Option<u64>, options: &DirectOptions) -> Result<Imported, ImportError> {
+pub fn import(from: &Path, to: &str, bytes: Option<u64>, options: &Options) -> Result<Imported, ImportError> {
     let (original, objects) = open(from).map_err(refused(from))?;
     let path = from.display().to_string();
     let mut tried = 0;
@@ -141,7 +142,7 @@ impl Import<'_> {
         objects: &[Object],
         to: &str,
         bytes: u64,
-        options: &DirectOptions,
+        options: &Options,
     ) -> Result<Imported, ImportError> {
         let mut import = Import { original, path, moved: Vec::with_capacity(objects.len()), uuid: 0 };
         let mut counted = Imported::default();
@@ -282,7 +283,7 @@ impl Import<'_> {
     }
 
     /// Opens the new pool again, and compares all objects.
-    fn compare(&self, to: &str, options: &DirectOptions) -> Result<(), ImportError> {
+    fn compare(&self, to: &str, options: &Options) -> Result<(), ImportError> {
         let pool = DirectPool::open(to, options)?;
         let mut there = vec![0; BATCH];
         for moved in &self.moved {

@@ -12,7 +12,7 @@ use nearpm_newfile::{Durability, NewFile};
 
 use super::backup;
 use crate::error::{Error, Problem};
-use crate::memory::{MappedMemory, Memory, PrivateMemory, Survives, is_full};
+use crate::memory::{MappedMemory, PrivateMemory, Survives, is_full};
 
 /// The file of a pool that is being made. Dropping it leaves nothing behind.
 pub(crate) struct Unnamed {
@@ -35,7 +35,8 @@ impl Unnamed {
 }
 
 /// Makes a file of `bytes` bytes for a path, all of them reserved on the medium, locked and mapped. It has no name yet.
-pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<(MappedMemory, Unnamed), Error> {
+/// It may grow to `most` bytes.
+pub(crate) fn create(path: &Path, bytes: u64, survives: Survives, most: u64) -> Result<(MappedMemory, Unnamed), Error> {
     refuse_left_backup(path)?;
     let new = begin(path, bytes)?;
     let file = new.file().try_clone().map_err(|e| Error::system(format!("create {}", path.display()), e))?;
@@ -43,7 +44,7 @@ pub(crate) fn create(path: &Path, bytes: u64, survives: Survives) -> Result<(Map
         Survives::ProcessCrash => Durability::ProcessCrash,
         Survives::PowerCut | Survives::AsPersistentMemory | Survives::AsPersistentCaches => Durability::Durable,
     };
-    let memory = MappedMemory::map(file, path, survives)?;
+    let memory = MappedMemory::map_up_to(file, path, survives, most)?;
     Ok((memory, Unnamed { new, path: path.to_owned(), durability }))
 }
 
@@ -131,15 +132,18 @@ fn ordinary(path: &Path, metadata: &Metadata) -> Result<(), Error> {
 
 /// Opens, locks and maps an existing file.
 pub(crate) fn open(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let (file, _) = open_filled(path, Access::Exclusive)?;
-    MappedMemory::map(file, path, survives)
+    open_up_to(path, survives, 0)
 }
 
-/// The same, and all of its bytes get room on the medium, where it has holes.
-pub(crate) fn open_complete(path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
-    let memory = open(path, survives)?;
-    memory.secure(&(0..memory.bytes()))?;
-    Ok(memory)
+/// The same for one that may grow to `most` bytes.
+pub(crate) fn open_up_to(path: &Path, survives: Survives, most: u64) -> Result<MappedMemory, Error> {
+    let (file, _) = open_filled(path, Access::Exclusive)?;
+    MappedMemory::map_up_to(file, path, survives, most)
+}
+
+/// Opens and locks an existing file; gives its size.
+pub(crate) fn open_exclusive(path: &Path) -> Result<(File, u64), Error> {
+    open_filled(path, Access::Exclusive)
 }
 
 /// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.
@@ -161,6 +165,7 @@ pub(crate) fn adopt(
     minimum: u64,
     survives: Survives,
     permissions: Option<u32>,
+    most: u64,
 ) -> Result<MappedMemory, Error> {
     let (file, bytes) = open_existing(path, Access::Exclusive)?;
     if bytes < minimum {
@@ -174,7 +179,7 @@ pub(crate) fn adopt(
     if let Some(bits) = permissions {
         permit(path, &file, bits)?;
     }
-    MappedMemory::map(file, path, survives)
+    MappedMemory::map_up_to(file, path, survives, most)
 }
 
 /// Whether the first page is blank, or as a creation leaves it that was interrupted: the head comes last.
@@ -252,6 +257,20 @@ pub(crate) fn reserve(path: &Path, file: &File, bytes: u64) -> Result<(), Error>
 
 /// Makes a file longer by reserving, and as long as it was if that fails: where the file system cannot reserve, the
 /// system writes every block, and would otherwise leave the medium full.
+/// Makes a file longer that has `former` bytes, with room on the medium for what comes. What it has so far is left as it is, holes
+/// included; so is the file if that fails.
+pub(crate) fn extend(path: &Path, file: &File, former: u64, bytes: u64) -> Result<(), Error> {
+    if bytes <= former {
+        return Ok(());
+    }
+    let allocate = |file: &File, bytes| crate::memory::allocate_range(file, former..bytes);
+    let done = fill(file, bytes, allocate).and_then(|()| file.sync_all());
+    done.map_err(|error| match is_full(&error) {
+        true => Problem::NoSpace { needed: bytes - former }.at(path.display()),
+        false => Error::system(format!("make {} longer", path.display()), error),
+    })
+}
+
 fn fill(file: &File, bytes: u64, allocate: impl FnOnce(&File, u64) -> std::io::Result<()>) -> std::io::Result<()> {
     let former = file.metadata()?.len();
     // What can never fit does not fill the medium first, at the cost of everybody else who writes to it.

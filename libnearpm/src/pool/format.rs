@@ -3,7 +3,8 @@
 use nearpm_interface::geometry::{LINE, MAX_DEVICES};
 use nearpm_interface::media::{
     HEAP_CHUNK_WORDS, MAX_LANES, MAX_RING_BYTES, MEMBER_VERSION, MIN_RING_BYTES, MIN_STRIPE_BYTES, PAGE_BYTES,
-    POOL_MAGIC, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
+    POOL_GROWN, POOL_MAGIC, POOL_NEXT_HEAD, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
+    SPAN_VERSION,
 };
 use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
 use nearpm_interface::seal;
@@ -12,7 +13,7 @@ use crate::damage::Class;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
-use crate::options::{Mechanism, PoolOptions};
+use crate::options::Options;
 use crate::random::random_id;
 
 /// Fewest pages of a heap: its tables and four chunks.
@@ -30,15 +31,15 @@ pub(crate) fn describe(head: &PoolHead) -> String {
 }
 
 /// The head of a new pool of `bytes` bytes.
-pub(crate) fn layout(options: &PoolOptions, bytes: u64) -> Result<PoolHead, Problem> {
+pub(crate) fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
     layout_pages(options, bytes, 1)
 }
 
 /// The head of the first member of a new striped pool, each member of which has `bytes` bytes.
-pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
+pub(crate) fn layout_striped(options: &Options, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
     let stripe = options.stripe_bytes.unwrap_or(MIN_STRIPE_BYTES);
     if stripe < MIN_STRIPE_BYTES || !stripe.is_power_of_two() {
-        let what = "a stripe has 2 MiB or a larger power of two (PoolOptions::stripe_bytes)";
+        let what = "a stripe has 2 MiB or a larger power of two (Options::stripe_bytes)";
         return Err(Problem::BadOption { what });
     }
     let head = layout_pages(options, bytes, u64::from(stripe) / PAGE_BYTES)?;
@@ -46,26 +47,26 @@ pub(crate) fn layout_striped(options: &PoolOptions, bytes: u64, members: usize) 
 }
 
 /// The head of a new pool, whose heap has whole `unit`s of pages.
-fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead, Problem> {
+fn layout_pages(options: &Options, bytes: u64, unit: u64) -> Result<PoolHead, Problem> {
     let lanes = options.lanes.unwrap_or(match bytes {
         0..0x40_0000 => 2,
         0x40_0000..0x100_0000 => 4,
         _ => 8,
     });
     if lanes == 0 || lanes > MAX_LANES {
-        return Err(Problem::BadOption { what: "a pool has 1 to 64 lanes (PoolOptions::lanes)" });
+        return Err(Problem::BadOption { what: "a pool has 1 to 64 lanes (Options::lanes)" });
     }
     // A quarter of the pool for logs, unless that is more than they need.
     let ring_default = (bytes / 4 / u64::from(lanes)).clamp(MIN_RING_BYTES.into(), 1 << 20) as u32;
     let ring_bytes = options.ring_bytes.unwrap_or(ring_default / PAGE_BYTES as u32 * PAGE_BYTES as u32);
     if u64::from(ring_bytes) % PAGE_BYTES != 0 || !(MIN_RING_BYTES..=MAX_RING_BYTES).contains(&ring_bytes) {
         return Err(Problem::BadOption {
-            what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (PoolOptions::ring_bytes)",
+            what: "a log ring has 16 KiB to 64 MiB in whole 4 KiB pages (Options::ring_bytes)",
         });
     }
     check_bytes(bytes)?;
     if options.spare_pages.is_some_and(|pages| pages > MAX_BYTES / PAGE_BYTES) {
-        return Err(Problem::BadOption { what: "no medium has so many spare pages (PoolOptions::spare_pages)" });
+        return Err(Problem::BadOption { what: "no medium has so many spare pages (Options::spare_pages)" });
     }
     let mut head =
         PoolHead { magic: POOL_MAGIC, version: POOL_VERSION, bytes, ring_bytes, lanes, ..PoolHead::default() };
@@ -91,7 +92,7 @@ fn layout_pages(options: &PoolOptions, bytes: u64, unit: u64) -> Result<PoolHead
     set_units(&mut head, fits);
     head.pool = options.id.unwrap_or_else(random_id);
     if head.pool == 0 {
-        return Err(Problem::BadOption { what: "0 is not an identifier of a pool (PoolOptions::id)" });
+        return Err(Problem::BadOption { what: "0 is not an identifier of a pool (Options::id)" });
     }
     Ok(head)
 }
@@ -135,16 +136,29 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
     }
     medium.put_word(POOL_CONFIRMED, 0);
     medium.put_word(POOL_APPLIED, 0);
+    medium.put_word(POOL_GROWN, 0);
+    medium.put_zeros(POOL_NEXT_HEAD, LINE as u64);
     medium.put_zeros(head.table(), head.pages * 8);
 }
 
 /// Writes the head, sealed, which makes it a pool.
 pub(crate) fn put_head(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
-    let mut line = head.to_bytes();
-    seal::seal(&[], &mut line);
+    let line = line_of(&head);
     medium.put(0, &line);
     medium.drain()?;
     Ok(PoolHead::from_bytes(&line))
+}
+
+/// The first line of a pool.
+pub(crate) fn line_of(head: &PoolHead) -> [u8; LINE] {
+    let mut line = PoolHead { crc: 0, ..head.with_grown(0) }.to_bytes();
+    seal::seal(&[], &mut line);
+    line
+}
+
+/// The word that says how far a pool has grown.
+pub(crate) fn grown_word(head: &PoolHead) -> u64 {
+    if head.grown() == 0 { 0 } else { seal::seal_word(head.grown() / PAGE_BYTES) }
 }
 
 /// Reads and checks the head of a pool that is not striped.
@@ -170,7 +184,38 @@ pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     }
     let mut line = [0; LINE];
     medium.load(0, &mut line);
-    parse(&line, found)
+    let head = match parse(&line, found) {
+        // A new version of the head was about to be written over it.
+        Err(problem @ Problem::Corrupt { .. }) => {
+            medium.load(POOL_NEXT_HEAD.min(found - LINE as u64), &mut line);
+            parse(&line, found).map_err(|_| problem)?
+        }
+        done => done?,
+    };
+    with_growth(medium, head)
+}
+
+/// The head, with how far the pool has grown since.
+fn with_growth(medium: &Medium, head: PoolHead) -> Result<PoolHead, Problem> {
+    if head.version != SPAN_VERSION {
+        return Ok(head);
+    }
+    let (word, found) = (medium.load_word(POOL_GROWN), medium.bytes());
+    if word == 0 {
+        return Ok(head);
+    }
+    let end = seal::open_word(word).and_then(|pages| pages.checked_mul(PAGE_BYTES));
+    // What its last chunk leaves over is no part of it.
+    let sound = |&end: &u64| {
+        end <= MAX_BYTES && HeapLayout::of(&head).grown_to(end).is_some_and(|layout| layout.range().end == end)
+    };
+    let Some(end) = end.filter(sound) else {
+        return Err(Problem::Corrupt { what: Class::GrownWord.what(), offset: POOL_GROWN });
+    };
+    if found < end {
+        return Err(Problem::Truncated { header: end, found });
+    }
+    Ok(head.with_grown(end))
 }
 
 /// Checks the head of a pool that has `found` bytes.
@@ -183,8 +228,8 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Foreign { found: head.magic });
     }
     // The version first: a newer one may be sealed in another way.
-    if head.version > SEALED_VERSION {
-        return Err(Problem::Newer { found: head.version, supported: SEALED_VERSION });
+    if head.version > SPAN_VERSION {
+        return Err(Problem::Newer { found: head.version, supported: SPAN_VERSION });
     }
     let corrupt = |what, offset| Problem::Corrupt { what, offset };
     if !seal::is_sealed(&[], line) {
@@ -194,7 +239,7 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         return Err(Problem::Truncated { header: head.bytes, found });
     }
     let of_set = match head.version {
-        POOL_VERSION | SEALED_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
+        POOL_VERSION | SEALED_VERSION | SPAN_VERSION => (head.member, head.members, head.stripe) == (0, 0, 0),
         MEMBER_VERSION => {
             (2..=MAX_DEVICES).contains(&head.members.into())
                 && head.member < head.members
@@ -214,15 +259,4 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         && head.spare < 1 << 40
         && head.end() <= head.bytes;
     if sound { Ok(head) } else { Err(corrupt(Class::HeadShape.what(), 0)) }
-}
-
-/// Refuses options that a pool cannot satisfy.
-pub(crate) fn check_options(options: &PoolOptions, head: &PoolHead) -> Result<(), Problem> {
-    if options.mechanism == Mechanism::Shadow && head.spare == 0 {
-        return Err(Problem::BadOption {
-            what: "it was created without spare pages, which shadow paging needs; use another mechanism, or create it anew \
-                   with PoolOptions::spare_pages",
-        });
-    }
-    Ok(())
 }

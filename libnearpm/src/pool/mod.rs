@@ -10,18 +10,18 @@ use nearpm_interface::media::PoolHead;
 use crate::alloc::Allocator;
 use crate::error::{Error, Problem};
 use crate::mechanism::{Acknowledged, Context, protocol};
-use crate::memory::Medium;
-use crate::options::{Durability, Mechanism, PoolOptions};
+use crate::options::{Durability, Mechanism, Options};
 use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::thread_lane::ThreadLane;
-use crate::transaction::{Inner, Tx};
+use crate::transaction::{Inner, OffsetTx};
 
 pub(crate) mod backup;
 mod directory;
 pub(crate) mod file;
 pub(crate) mod format;
+pub(crate) mod grow;
 pub(crate) mod on_card;
 mod open;
 pub(crate) mod set;
@@ -34,7 +34,7 @@ pub use directory::CardPool;
 use directory::check_name;
 pub use on_card::list;
 pub use open::remove;
-pub(crate) use open::{NOT_SHARED, Put, WRITTEN, refuse_card};
+pub(crate) use open::{Opening, PoolType, Put, create, create_in, open, open_in};
 use set::Members;
 
 /// Where a pool is.
@@ -81,7 +81,7 @@ pub struct Pool {
     counters: Arc<Counters>,
     head: PoolHead,
     recovery: Recovery,
-    options: PoolOptions,
+    options: Options,
     location: String,
     /// Who opened it.
     process: Process,
@@ -110,24 +110,39 @@ impl Drop for Owner<'_> {
     }
 }
 
-impl Pool {
-    /// Recovers what the medium holds and opens it.
-    fn start(options: PoolOptions, medium: Medium, mut members: Members, location: &str) -> Result<Pool, Error> {
+/// The mechanism that options ask for.
+fn mechanism(options: &Options) -> Mechanism {
+    options.mechanism.unwrap_or_default()
+}
+
+impl PoolType for Pool {
+    const BY_OFFSETS: bool = true;
+
+    fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
+        format::layout(options, bytes)
+    }
+
+    fn start(Opening { request, medium, mut members, location }: Opening<'_>) -> Result<Pool, Error> {
+        let options = request.options;
         // Metadata that contradicts itself is a property of the pool: name it.
         let named = |error: Error| match error {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
         let head = *members.stripes.whole();
-        format::check_options(&options, &head).map_err(|p| p.at(location))?;
+        request.with_medium(&medium, &head).check(location)?;
+        if !options.read_only {
+            // A store to the mapping never finds the medium full.
+            medium.backing().secure(std::iter::once(0..medium.bytes()))?;
+        }
         members.drop_left_lines(&medium)?;
         let (recovery, lanes, pages) = members.recover(&medium, location).map_err(named)?;
         let thread = head.lanes - 1;
-        members.synchronise(&options, &medium)?;
+        members.synchronise(options, &medium)?;
         let lane = members.open_lane(options.engine, &medium, thread, &lanes[usize::from(thread)])?;
         let counters = medium.counters.clone();
         let mut cx = Context { medium: Arc::new(medium), head, pages, lane };
-        let mut protocol = protocol(options.mechanism, options.epoch_ops);
+        let mut protocol = protocol(mechanism(options), options.epoch_ops);
         let allocator = Allocator::load(&mut cx, &mut *protocol).map_err(named)?;
         let threads = BTreeMap::new();
         let inner = Inner {
@@ -147,13 +162,22 @@ impl Pool {
             counters,
             head,
             recovery,
-            options,
+            options: options.clone(),
             location: location.to_owned(),
             process: Process::current(),
             members,
         })
     }
 
+    fn put_head(&self, head: PoolHead) -> Result<(), Error> {
+        let (mut inner, _owner) = self.lock()?;
+        let put = format::put_head(&inner.cx.medium, head);
+        inner.poisoned |= put.is_err();
+        put.map(drop)
+    }
+}
+
+impl Pool {
     pub(crate) fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
         if !self.process.is_current() {
             return Err(Error::Forked);
@@ -170,11 +194,11 @@ impl Pool {
     }
 
     /// Runs a transaction: all of `body` happens or nothing. It is rolled back when `body` returns an
-    /// error or panics, and committed otherwise, with the durability of [`PoolOptions::durability`].
+    /// error or panics, and committed otherwise, with the durability of [`Options::durability`].
     ///
     /// Under checkpointing and shadow paging success means that the transaction happened, and that it is
     /// acknowledged with its epoch: see [`Pool::cut`].
-    pub fn tx<T>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn tx<T>(&self, body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.tx_with(self.options.durability, body)
     }
 
@@ -182,11 +206,11 @@ impl Pool {
     pub fn tx_with<T>(
         &self,
         durability: Durability,
-        body: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
+        body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let (mut inner, _owner) = self.lock()?;
         let result = {
-            let mut tx = Tx::begin(&mut inner);
+            let mut tx = OffsetTx::begin(&mut inner);
             match body(&mut tx) {
                 Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
                 // The program's error is worth more than that of the rollback, which poisons the pool.
@@ -357,7 +381,7 @@ impl Pool {
 
     /// Mechanism that it was opened with.
     pub fn mechanism(&self) -> Mechanism {
-        self.options.mechanism
+        mechanism(&self.options)
     }
 }
 

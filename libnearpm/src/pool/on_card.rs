@@ -238,7 +238,7 @@ fn ask_first<P>(card: &Card, opened: Result<P, Error>) -> Result<P, Error> {
 
 fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
     if name.contains(CARDS_JOINED_BY) {
-        let what = "a pool over several cards is opened by PoolOptions, and not by what you use";
+        let what = "a pool over several cards is opened by Options, and not by what you use";
         return Err(Problem::BadOption { what }.at(location));
     }
     cards::find(name).ok_or_else(|| Problem::UnknownCard { name: name.to_owned() }.at(location))

@@ -1,53 +1,242 @@
-//! Making, opening and removing pools, wherever they are.
+//! The one way in which pools are made and opened, wherever they are and whatever their type.
 
 use std::path::Path;
 
-use nearpm_interface::media::PoolHead;
+use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 
-use super::on_card::{Claimed, Name, OnCard, Reach};
+use super::on_card::{CARDS_JOINED_BY, Claimed, Name, OnCard, Reach};
 use super::set::{self, Members, Memories, check_count};
 use super::set_on_cards::Names;
-use super::{Location, Pool, file, format, on_card};
+use super::{Location, Pool, file, format, grow, on_card};
 use crate::error::{Error, Problem};
-use crate::memory::{Backing, MappedMemory, Medium, Memory};
-use crate::options::{Engine, PoolOptions};
+use crate::memory::{Backing, DurableImage, MappedMemory, Medium, Memory, TornFile};
+use crate::options::{MediumKind, Options, Request};
+
+const IN_MEMORY: &str = "in memory";
 
 /// Takes bytes for an offset of the copy, which is zero elsewhere.
 pub(crate) type Put<'p> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'p;
 
-impl PoolOptions {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it. Nothing is left behind when that fails.
-    pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
-        self.refuse_read_only(location, WRITTEN)?;
-        match Location::parse(location)? {
-            Location::File(path) => {
-                refuse_card(self.engine, location)?;
-                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let (memory, unnamed) = file::create(&path, bytes, self.survives)?;
-                let medium = Medium::new(self.mapped(memory));
-                let head = format::write(&medium, head)?;
-                let pool = Pool::start(self.clone(), medium, Members::single(head, None), location)?;
-                unnamed.name()?;
-                Ok(pool)
-            }
-            Location::Card { card, pool } => {
-                let start = |medium, members| Pool::start(self.clone(), medium, members, location);
-                if let Some(names) = Names::of(&card, &pool, location)? {
-                    return names.create(self, bytes, self.reach(), start);
+/// What a pool is to be started on.
+pub(crate) struct Opening<'a> {
+    /// What was asked for.
+    pub request: Request<'a>,
+    pub medium: Medium,
+    pub members: Members,
+    pub location: &'a str,
+}
+
+/// A type of pool.
+pub(crate) trait PoolType: Sized {
+    /// Programs reach what is in it by offsets, and not by pointer.
+    const BY_OFFSETS: bool;
+
+    /// The head of a new pool of `bytes` bytes.
+    fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem>;
+
+    /// Recovers what the medium holds, and opens it.
+    fn start(ground: Opening<'_>) -> Result<Self, Error>;
+
+    /// Writes the head, which makes it a pool: all else is on the medium.
+    fn put_head(&self, head: PoolHead) -> Result<(), Error>;
+}
+
+/// What is asked of a type of pool, unless it cannot be had anywhere.
+fn request<'o, P: PoolType>(
+    options: &'o Options,
+    medium_kind: MediumKind,
+    is_new: bool,
+    location: &str,
+) -> Result<Request<'o>, Error> {
+    let request = Request { options, by_offsets: P::BY_OFFSETS, medium_kind, is_new, medium: None };
+    request.check(location)?;
+    Ok(request)
+}
+
+fn medium_kind_of(location: &Location) -> MediumKind {
+    match location {
+        Location::File(_) => MediumKind::File,
+        Location::Card { card, .. } if card.contains(CARDS_JOINED_BY) => MediumKind::Cards,
+        Location::Card { .. } => MediumKind::Card,
+    }
+}
+
+fn reach<P: PoolType>(options: &Options) -> Reach {
+    // Who posts commands beside stores by pointer has a way of its own: `OnCard::for_commands`.
+    Reach { caching: options.caching, commands: P::BY_OFFSETS }
+}
+
+/// The file itself, or a machine around it whose power fails.
+fn backing(memory: MappedMemory, request: &Request<'_>) -> Result<Backing, Error> {
+    if request.options.prefault && request.by_offsets {
+        memory.populate();
+    }
+    Ok(match request.options.power_cut {
+        None => Backing::Mapped(memory),
+        Some(cut) if cut.torn => Backing::Other(Box::new(TornFile::load(memory, cut)?)),
+        Some(cut) => Backing::Other(Box::new(DurableImage::load(memory, cut))),
+    })
+}
+
+/// Creates a pool at a location, and opens it. It is there together with what `fill` has put into it, or not at all: a file gets its name, or its
+/// head, behind that. On a card it has its name before, and is removed if `fill` fails.
+pub(crate) fn create<P: PoolType, E: From<Error>>(
+    options: &Options,
+    location: &str,
+    bytes: u64,
+    fill: impl FnOnce(&P) -> Result<(), E>,
+) -> Result<P, E> {
+    let at = Location::parse(location)?;
+    let request = request::<P>(options, medium_kind_of(&at), true, location)?;
+    match at {
+        Location::File(path) => create_in_file(request, &path, bytes, location, fill),
+        Location::Card { card, pool } => {
+            let made: P = create_on_card(request, &Name { card: &card, pool: &pool, location }, bytes)?;
+            match fill(&made) {
+                Ok(()) => Ok(made),
+                Err(error) => {
+                    drop(made);
+                    // The error that led here is the one to report.
+                    let _ = remove(location);
+                    Err(error)
                 }
-                let head = format::layout(self, bytes).map_err(|p| p.at(location))?;
-                let name = Name { card: &card, pool: &pool, location };
-                let start = |claimed| self.start_on_card(claimed, location);
-                OnCard::create(&name, head, self.id.is_some(), self.reach(), |_| Ok(()), start)
             }
         }
+    }
+}
+
+fn create_in_file<P: PoolType, E: From<Error>>(
+    request: Request<'_>,
+    path: &Path,
+    bytes: u64,
+    location: &str,
+    fill: impl FnOnce(&P) -> Result<(), E>,
+) -> Result<P, E> {
+    let options = request.options;
+    let shape = |bytes| P::layout(options, bytes).map_err(|p| p.at(location));
+    let (memory, unnamed, head) = if bytes == 0 {
+        let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions, options.most_bytes())?;
+        let head = shape(memory.bytes())?;
+        (memory, None, head)
+    } else {
+        let head = shape(bytes)?;
+        let (memory, unnamed) = file::create(path, bytes, options.survives, options.most_bytes())?;
+        if let Some(bits) = options.permissions {
+            unnamed.permit(bits)?;
+        }
+        (memory, Some(unnamed), head)
+    };
+    let pool: P = prepare(request, backing(memory, &request)?, head, location)?;
+    fill(&pool)?;
+    pool.put_head(head)?;
+    if let Some(unnamed) = unnamed {
+        unnamed.name()?;
+    }
+    Ok(pool)
+}
+
+/// A pool that is whole but for its head on the medium.
+fn prepare<P: PoolType>(request: Request<'_>, backing: Backing, head: PoolHead, location: &str) -> Result<P, Error> {
+    // Before anything is written.
+    let medium = Medium::new(backing);
+    request.with_medium(&medium, &head).check(location)?;
+    format::prepare(&medium, &head)?;
+    P::start(Opening { request, medium, members: Members::single(head, None), location })
+}
+
+fn create_on_card<P: PoolType>(request: Request<'_>, name: &Name<'_>, bytes: u64) -> Result<P, Error> {
+    let (options, reach, location) = (request.options, reach::<P>(request.options), name.location);
+    if let Some(names) = Names::of(name.card, name.pool, location)? {
+        return names
+            .create(options, bytes, reach, |medium, members| P::start(Opening { request, medium, members, location }));
+    }
+    let head = P::layout(options, bytes).map_err(|p| p.at(location))?;
+    let start = |claimed| start_on_card(request, claimed, location);
+    OnCard::create(name, head, options.id.is_some(), reach, |_| Ok(()), start)
+}
+
+fn start_on_card<P: PoolType>(
+    request: Request<'_>,
+    Claimed { medium, head, on_card }: Claimed,
+    location: &str,
+) -> Result<P, Error> {
+    P::start(Opening { request, medium, members: Members::single(head, Some(on_card)), location })
+}
+
+/// Opens the pool at a location, recovering it first.
+pub(crate) fn open<P: PoolType>(options: &Options, location: &str) -> Result<P, Error> {
+    let at = Location::parse(location)?;
+    let request = request::<P>(options, medium_kind_of(&at), false, location)?;
+    match at {
+        Location::File(path) => {
+            let is_private = options.read_only || options.copy_on_write;
+            let backing = match is_private {
+                true => Backing::Private(file::open_shared(&path)?),
+                false => backing(file::open_up_to(&path, options.survives, options.most_bytes())?, &request)?,
+            };
+            open_backing(request, backing, location)
+        }
+        Location::Card { card, pool } => {
+            let reach = reach::<P>(options);
+            if let Some(names) = Names::of(&card, &pool, location)? {
+                return names.open(reach, |medium, members| P::start(Opening { request, medium, members, location }));
+            }
+            let name = Name { card: &card, pool: &pool, location };
+            OnCard::open(&name, reach, |claimed| start_on_card(request, claimed, location))
+        }
+    }
+}
+
+fn open_backing<P: PoolType>(request: Request<'_>, backing: Backing, location: &str) -> Result<P, Error> {
+    let medium = Medium::new(backing);
+    let head = format::read(&medium).map_err(|p| p.at(location))?;
+    if !request.options.read_only {
+        grow::settle_head(&medium, &head)?;
+    }
+    P::start(Opening { request, medium, members: Members::single(head, None), location })
+}
+
+/// Creates a pool that fills a memory.
+pub(crate) fn create_in<P: PoolType>(options: &Options, memory: Box<dyn Memory>) -> Result<P, Error> {
+    let request = request::<P>(options, MediumKind::Memory, true, IN_MEMORY)?;
+    let head = P::layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
+    let pool: P = prepare(request, Backing::Other(memory), head, IN_MEMORY)?;
+    pool.put_head(head)?;
+    Ok(pool)
+}
+
+/// Opens the pool that a memory holds, recovering it first.
+pub(crate) fn open_in<P: PoolType>(options: &Options, memory: Box<dyn Memory>) -> Result<P, Error> {
+    let request = request::<P>(options, MediumKind::Memory, false, IN_MEMORY)?;
+    open_backing(request, Backing::Other(memory), IN_MEMORY)
+}
+
+impl Options {
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it by offsets. Nothing is left behind when that fails, or
+    /// when the process is killed meanwhile. 0 bytes: the pool fills a file that exists, whose first page is blank.
+    pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
+        create(self, location, bytes, |_| Ok(()))
+    }
+
+    /// Opens a pool by offsets, recovering it first.
+    pub fn open(&self, location: &str) -> Result<Pool, Error> {
+        open(self, location)
+    }
+
+    /// Creates a pool that fills a memory.
+    pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
+        create_in(self, memory)
+    }
+
+    /// Opens the pool that a memory holds, recovering it first.
+    pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
+        open_in(self, memory)
     }
 
     /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
     pub(crate) fn create_filled(
         &self,
-        card: &str,
-        pool: &str,
+        (card, pool): (&str, &str),
         head: PoolHead,
         location: &str,
         fill: impl FnOnce(&mut Put<'_>) -> Result<(), Error>,
@@ -60,80 +249,22 @@ impl PoolOptions {
             })?;
             medium.drain()
         };
-        let start = |claimed| options.start_on_card(claimed, location);
-        OnCard::create(&Name { card, pool, location }, head, true, self.reach(), fill, start)
-    }
-
-    /// Opens a pool, recovering it first.
-    pub fn open(&self, location: &str) -> Result<Pool, Error> {
-        match Location::parse(location)? {
-            Location::File(path) => {
-                refuse_card(self.engine, location)?;
-                let medium = Medium::new(match self.read_only {
-                    true => Backing::Private(file::open_shared(&path)?),
-                    false => self.mapped(file::open_complete(&path, self.survives)?),
-                });
-                let head = format::read(&medium).map_err(|p| p.at(location))?;
-                Pool::start(self.clone(), medium, Members::single(head, None), location)
-            }
-            Location::Card { card, pool } => {
-                self.refuse_read_only(location, NOT_SHARED)?;
-                if let Some(names) = Names::of(&card, &pool, location)? {
-                    let start = |medium, members| Pool::start(self.clone(), medium, members, location);
-                    return names.open(self.reach(), start);
-                }
-                let name = Name { card: &card, pool: &pool, location };
-                OnCard::open(&name, self.reach(), |claimed| self.start_on_card(claimed, location))
-            }
-        }
-    }
-
-    fn mapped(&self, memory: MappedMemory) -> Backing {
-        if self.prefault {
-            memory.populate();
-        }
-        Backing::Mapped(memory)
-    }
-
-    fn reach(&self) -> Reach {
-        Reach { caching: self.caching, commands: true }
-    }
-
-    fn start_on_card(&self, Claimed { medium, head, on_card }: Claimed, location: &str) -> Result<Pool, Error> {
-        Pool::start(self.clone(), medium, Members::single(head, Some(on_card)), location)
-    }
-
-    /// Creates a pool that fills a memory.
-    pub fn create_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
-        refuse_card(self.engine, IN_MEMORY)?;
-        let head = format::layout(self, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::write(&medium, head)?;
-        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
-    }
-
-    /// Opens the pool that a memory holds, recovering it first.
-    pub fn open_in(&self, memory: Box<dyn Memory>) -> Result<Pool, Error> {
-        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
-        refuse_card(self.engine, IN_MEMORY)?;
-        let medium = Medium::new(Backing::Other(memory));
-        let head = format::read(&medium).map_err(|p| p.at(IN_MEMORY))?;
-        Pool::start(self.clone(), medium, Members::single(head, None), IN_MEMORY)
+        let request = request::<Pool>(&options, MediumKind::Card, true, location)?;
+        let start = |claimed| start_on_card(request, claimed, location);
+        OnCard::create(&Name { card, pool, location }, head, true, reach::<Pool>(self), fill, start)
     }
 
     /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One memory has an ordinary pool.
     pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
-        self.refuse_read_only(IN_MEMORY, WRITTEN)?;
         check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
-        refuse_card(self.engine, IN_MEMORY)?;
         if memories.len() == 1 {
             return self.create_in(memories.remove(0));
         }
+        let request = request::<Pool>(self, MediumKind::Memory, true, IN_MEMORY)?;
         let bytes = memories.iter().map(|memory| memory.bytes()).min().unwrap_or(0);
         let head = format::layout_striped(self, bytes, memories.len()).map_err(|p| p.at(IN_MEMORY))?;
         let (medium, members) = Memories::unnamed(memories, IN_MEMORY).create(set::heads(head))?;
-        Pool::start(self.clone(), medium, members, IN_MEMORY)
+        Pool::start(Opening { request, medium, members, location: IN_MEMORY })
     }
 
     /// Opens the pool whose members the memories hold, in their order, recovering it first.
@@ -145,41 +276,18 @@ impl PoolOptions {
         if memories.len() == 1 {
             return self.open_in(memories.remove(0));
         }
-        self.refuse_read_only(IN_MEMORY, NOT_SHARED)?;
-        refuse_card(self.engine, IN_MEMORY)?;
+        let request = request::<Pool>(self, MediumKind::Memory, false, IN_MEMORY)?;
         let (medium, members) = Memories::unnamed(memories, IN_MEMORY).open()?;
-        Pool::start(self.clone(), medium, members, IN_MEMORY)
-    }
-
-    fn refuse_read_only(&self, location: &str, what: &'static str) -> Result<(), Error> {
-        if self.read_only { Err(Problem::BadOption { what }.at(location)) } else { Ok(()) }
+        Pool::start(Opening { request, medium, members, location: IN_MEMORY })
     }
 }
-
-/// The card can work only on what is on it.
-pub(crate) fn refuse_card(engine: Engine, location: &str) -> Result<(), Error> {
-    match engine {
-        Engine::Card => {
-            let what = "the card can work only on a pool that is on it: name it card:NAME/POOL, or use Engine::Cpu";
-            Err(Problem::BadOption { what }.at(location))
-        }
-        Engine::Auto | Engine::Cpu => Ok(()),
-    }
-}
-
-const IN_MEMORY: &str = "in memory";
-/// Why no pool is created for reading alone, or for changes that are forgotten.
-pub(crate) const WRITTEN: &str = "a pool that is created is written (read_only, copy_on_write)";
-/// Why other pools cannot be opened so.
-pub(crate) const NOT_SHARED: &str =
-    "only a pool in a file is opened for reading, or for changes that are forgotten (read_only, copy_on_write)";
 
 /// Removes a pool that is not open. A file that is not a pool is left alone.
 pub fn remove(location: &str) -> Result<(), Error> {
     match Location::parse(location)? {
         Location::File(path) => file::remove(Path::new(&path)),
         Location::Card { card, pool } => match Names::of(&card, &pool, location)? {
-            Some(names) => names.remove(PoolOptions::new().reach(), location),
+            Some(names) => names.remove(reach::<Pool>(&Options::new()), location),
             None => on_card::remove(&Name { card: &card, pool: &pool, location }),
         },
     }

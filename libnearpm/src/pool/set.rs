@@ -14,7 +14,7 @@ use crate::executor::{CardExecutor, CpuExecutor, Executor, StripedExecutor};
 use crate::heap::HeapLayout;
 use crate::lane::{Lane, LaneState};
 use crate::memory::{Backing, Medium, Member, Memory, Striped};
-use crate::options::{Engine, PoolOptions, Synchronisation};
+use crate::options::{Engine, Options, Synchronisation};
 use crate::pages::Pages;
 use crate::part::Part;
 use crate::recovery::{Recovery, recover, recover_lanes};
@@ -62,6 +62,11 @@ impl Members {
         (whole, Members { stripes, heads, media, memories, locations, on_cards, delayed: false })
     }
 
+    /// Whether they are on cards.
+    pub fn are_on_cards(&self) -> bool {
+        !self.on_cards.is_empty()
+    }
+
     fn len(&self) -> usize {
         self.heads.len()
     }
@@ -94,7 +99,7 @@ impl Members {
     }
 
     /// Numbers the cards where they are to wait for each other by themselves. Where they cannot the processor waits, which is counted.
-    pub fn synchronise(&mut self, options: &PoolOptions, whole: &Medium) -> Result<(), Error> {
+    pub fn synchronise(&mut self, options: &Options, whole: &Medium) -> Result<(), Error> {
         let wanted = options.synchronisation == Synchronisation::Delayed && options.engine != Engine::Cpu;
         if !wanted || self.len() == 1 || self.on_cards.is_empty() {
             return Ok(());

@@ -10,7 +10,7 @@ use super::on_card::{CARDS_JOINED_BY, Name, OnCard, Reach};
 use super::set::{Members, Memories, check_count, heads};
 use crate::error::{Error, Problem};
 use crate::memory::Medium;
-use crate::options::PoolOptions;
+use crate::options::Options;
 
 /// `card:A+B/POOL`, taken apart.
 pub(crate) struct Names {
@@ -43,7 +43,7 @@ impl Names {
     /// Makes the members of a new pool of `bytes` bytes altogether. Nothing is left behind when that or `start` fails.
     pub fn create<P>(
         &self,
-        options: &PoolOptions,
+        options: &Options,
         bytes: u64,
         reach: Reach,
         start: impl FnOnce(Medium, Members) -> Result<P, Error>,

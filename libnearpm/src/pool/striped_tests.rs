@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::planted::{Fault, plant};
-use crate::{Durability, Error, Mechanism, Pool, PoolOptions, Tx};
+use crate::{Durability, Error, Mechanism, OffsetTx, Options, Pool};
 
 #[path = "../../tests/common/links.rs"]
 mod links;
@@ -24,9 +24,9 @@ const PIECE: usize = 100;
 /// Value of each object: 0 before the first.
 type Values = [u8; OBJECTS];
 
-fn options(mechanism: Mechanism) -> PoolOptions {
+fn options(mechanism: Mechanism) -> Options {
     let ring_bytes = if mechanism == Mechanism::Checkpoint { 256 << 10 } else { 16 << 10 };
-    PoolOptions::new().mechanism(mechanism).lanes(1).ring_bytes(ring_bytes).spare_pages(48).epoch_ops(4).id(7)
+    Options::new().mechanism(mechanism).lanes(1).ring_bytes(ring_bytes).spare_pages(48).epoch_ops(4).id(7)
 }
 
 /// Two stripes and more for the heap, whatever the number of members.
@@ -35,7 +35,7 @@ fn bytes(members: usize) -> usize {
     (rounds * (2 << 20) + (640 << 10)).next_multiple_of(4096)
 }
 
-fn slot(tx: &mut Tx<'_>, object: usize) -> Result<u64, Error> {
+fn slot(tx: &mut OffsetTx<'_>, object: usize) -> Result<u64, Error> {
     Ok(tx.root()? + 8 * object as u64)
 }
 
@@ -46,7 +46,7 @@ fn pieces(object: usize, at: u64, size: u64) -> [u64; 2] {
     [at, at + inside]
 }
 
-fn put(tx: &mut Tx<'_>, object: usize, value: u8) -> Result<(), Error> {
+fn put(tx: &mut OffsetTx<'_>, object: usize, value: u8) -> Result<(), Error> {
     let slot = slot(tx, object)?;
     let at = tx.read_u64(slot)?;
     let size = tx.size_of(at)?;
@@ -54,7 +54,7 @@ fn put(tx: &mut Tx<'_>, object: usize, value: u8) -> Result<(), Error> {
 }
 
 /// The same in a new object.
-fn replace(tx: &mut Tx<'_>, object: usize, value: u8, size: u64) -> Result<(), Error> {
+fn replace(tx: &mut OffsetTx<'_>, object: usize, value: u8, size: u64) -> Result<(), Error> {
     let slot = slot(tx, object)?;
     let old = tx.read_u64(slot)?;
     let new = tx.alloc(size)?;

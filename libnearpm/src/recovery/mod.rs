@@ -228,7 +228,7 @@ impl Ring {
         }
         Self::drop_lines(part.medium, &log)?;
         for (entry, at) in log {
-            self.put(part, &entry, at, part.head.table()..part.head.end(), report)?;
+            self.put(part, &entry, at, part.head.table()..part.head.last(), report)?;
             report.redone += 1;
         }
         Ok(())
@@ -241,7 +241,7 @@ impl Ring {
         log.sort_by_key(|(e, _)| std::cmp::Reverse(e.sequence));
         Self::drop_lines(part.medium, &log)?;
         for (entry, at) in log {
-            self.put(part, &entry, at, part.head.heap()..part.head.end(), report)?;
+            self.put(part, &entry, at, part.head.heap()..part.head.last(), report)?;
             report.undone += 1;
         }
         Ok(())

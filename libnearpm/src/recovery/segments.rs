@@ -114,8 +114,7 @@ impl SegmentWords {
             _ => 1,
         };
         let (offset, _) = operation.range();
-        let table = self.layout.words..self.layout.word(0) + 8 * self.layout.chunks;
-        table.contains(&offset) && self.words.range(offset..offset + 8 * covered).next().is_some()
+        self.layout.chunk_of_word(offset).is_some() && self.words.range(offset..offset + 8 * covered).next().is_some()
     }
 
     /// Chunks that are hidden behind the word of the first one.
@@ -138,10 +137,11 @@ pub(crate) struct SegmentAt {
 /// What a word says, if the heap has so many chunks.
 fn fitting(layout: &HeapLayout, chunk: u32, word: u64) -> Option<ChunkWord> {
     layout.form.decode_chunk(word).filter(|word| match word {
-        ChunkWord::Log { chunks } | ChunkWord::Large { chunks } => {
+        ChunkWord::Tables { .. } => layout.begins_zone(chunk),
+        ChunkWord::Log { chunks } | ChunkWord::Large { chunks } | ChunkWord::Run { chunks, .. } => {
             u64::from(chunk) + u64::from(*chunks) <= layout.chunks
         }
-        ChunkWord::Free | ChunkWord::Run { .. } => true,
+        ChunkWord::Free => true,
     })
 }
 
@@ -150,8 +150,11 @@ pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec
     let mut found = Vec::new();
     // What a word says of the chunks behind it goes before their own words. A word that is zero is that of a free chunk.
     let mut next = 0;
-    for (place, word) in medium.words(layout.words..layout.word(layout.chunks as u32)) {
-        let chunk = ((place - layout.words) / 8) as u32;
+    let words = layout.parts().flat_map(|part| {
+        let chunk = move |place: u64| part.chunks.start + ((place - part.words) / 8) as u32;
+        medium.words(part.words_range()).map(move |(place, word)| (place, chunk(place), word))
+    });
+    for (place, chunk, word) in words {
         if chunk < next {
             continue;
         }
@@ -161,7 +164,8 @@ pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec
                     found.push(chunk);
                     chunks
                 }
-                Some(ChunkWord::Large { chunks }) => chunks,
+                Some(ChunkWord::Large { chunks } | ChunkWord::Tables { chunks }) => chunks,
+                // One without objects may have given its other chunks to a segment.
                 Some(ChunkWord::Free | ChunkWord::Run { .. }) => 1,
                 None => return Err(Class::ChunkWord.at(place)),
             };
@@ -178,7 +182,7 @@ pub(crate) fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<S
         && head.magic == SEGMENT_MAGIC
         && VERSIONS.contains(&head.version)
         && head.pool == pool.pool
-        && offset.checked_add(head.bytes).is_some_and(|end| end <= pool.heap_end());
+        && offset.checked_add(head.bytes).is_some_and(|end| end <= pool.last());
     if sound {
         Ok(SegmentAt { offset, bytes: head.bytes, nonce: head.nonce })
     } else {
@@ -288,7 +292,7 @@ fn store(
         if matches!(operation, Operation::Through(_)) {
             continue;
         }
-        if offset < head.heap() || offset + bytes > head.heap_end() {
+        if offset < head.heap() || offset + bytes > head.last() {
             return Err(Class::RecordRange.at(record.offset));
         }
         if !segments.hidden_by(&operation) {

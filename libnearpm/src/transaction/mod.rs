@@ -75,9 +75,9 @@ impl Inner {
 
 /// An open transaction: reads see its own writes, and nothing of it remains when it is aborted.
 ///
-/// Offsets count from the start of the pool, as [`Tx::alloc`] and [`crate::Pool::root`] give them; 0 is
+/// Offsets count from the start of the pool, as [`OffsetTx::alloc`] and [`crate::Pool::root`] give them; 0 is
 /// never an object. A range that leaves the heap is refused with [`Error::OutOfRange`] and has no effect.
-pub struct Tx<'p> {
+pub struct OffsetTx<'p> {
     inner: &'p mut Inner,
     /// Offsets that programs may use.
     heap: Range<u64>,
@@ -87,10 +87,10 @@ pub struct Tx<'p> {
     ended: bool,
 }
 
-impl<'p> Tx<'p> {
-    pub(crate) fn begin(inner: &'p mut Inner) -> Tx<'p> {
+impl<'p> OffsetTx<'p> {
+    pub(crate) fn begin(inner: &'p mut Inner) -> OffsetTx<'p> {
         let heap = inner.allocator.range();
-        Tx { inner, heap, doomed: false, ended: false }
+        OffsetTx { inner, heap, doomed: false, ended: false }
     }
 
     pub(crate) fn commit(mut self, durability: Durability) -> Result<Acknowledged, Error> {
@@ -227,7 +227,7 @@ impl<'p> Tx<'p> {
         Ok(offset)
     }
 
-    /// Allocates zeroed bytes; otherwise like [`Tx::alloc`].
+    /// Allocates zeroed bytes; otherwise like [`OffsetTx::alloc`].
     pub fn alloc_zeroed(&mut self, bytes: u64) -> Result<u64, Error> {
         const PIECE: u64 = 4096;
         let offset = self.alloc(bytes)?;
@@ -282,7 +282,7 @@ impl<'p> Tx<'p> {
     }
 }
 
-impl Drop for Tx<'_> {
+impl Drop for OffsetTx<'_> {
     /// A transaction that was neither committed nor rolled back is unwinding: its writes are taken back.
     fn drop(&mut self) {
         if !self.ended {

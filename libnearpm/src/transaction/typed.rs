@@ -3,19 +3,19 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::Tx;
+use super::OffsetTx;
 use crate::error::Error;
 use crate::typed::persistent::{bytes_of, value_of};
 use crate::typed::{Later, Load, Persistent, Ptr, Store};
 
-/// A transaction of a [`crate::Pool`], for typed objects; from [`Tx::typed`].
+/// A transaction of a [`crate::Pool`], for typed objects; from [`OffsetTx::typed`].
 pub struct TypedTx<'t, 'p> {
-    tx: RefCell<&'t mut Tx<'p>>,
+    tx: RefCell<&'t mut OffsetTx<'p>>,
     changes: u64,
     later: Later<Self>,
 }
 
-impl<'p> Tx<'p> {
+impl<'p> OffsetTx<'p> {
     /// The transaction as [`Load`] and [`Store`], so that typed objects and collections can be used in it.
     pub fn typed(&mut self) -> TypedTx<'_, 'p> {
         TypedTx { tx: RefCell::new(self), changes: 0, later: Later::default() }

@@ -14,6 +14,7 @@
 //! | `pointer.rs` | pointers |
 //! | `plock.rs` | locks |
 //! | `seam/` | the traits [`Load`] and [`Store`], and the typed root object |
+//! | `values.rs` | options, spans of time, enums without fields |
 //! | `window.rs` | memory of this process, by checked offsets |
 //! | `gate.rs` | who may be in a pool at the same time |
 //! | `locks.rs` | who holds which locks |
@@ -27,6 +28,7 @@ pub(crate) mod persistent;
 mod plock;
 mod pointer;
 mod seam;
+mod values;
 /// What the gate and the locks are made of; the tests that try every order of events give them another one.
 pub(crate) mod sync {
     pub use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +47,7 @@ pub use plock::PLock;
 pub use pointer::Ptr;
 pub use seam::{Load, Store};
 pub(crate) use seam::{pointer, root_type, whole};
+pub use values::{PCode, PDuration, POption};
 
 /// What the derive of [`Persistent`] refers to, and nobody else.
 #[doc(hidden)]

@@ -11,8 +11,8 @@ use crate::error::Error;
 
 /// A type whose values may lie in a pool: plain bytes that mean the same in every process. Implement it by `#[derive(Persistent)]`.
 ///
-/// It is implemented for the integers of fixed size, `f32`, `f64`, arrays, [`Ptr`] and `Option<Ptr<T>>`, [`PBool`], and the
-/// collections. It is not for `bool`, `char` and enums (not every byte is a value), for `usize` (it has another size on another
+/// It is implemented for the integers of fixed size, `f32`, `f64`, `()`, arrays, `Option<Ptr<T>>`, options of the integers that are not zero,
+/// [`PBool`], [`POption`](super::POption), [`PDuration`](super::PDuration), [`PCode`](super::PCode), and the collections. It is not for `bool`, `char` and enums (not every byte is a value), for `usize` (it has another size on another
 /// machine), and for references, boxes and strings (they point into this process).
 ///
 /// ```compile_fail
@@ -108,6 +108,29 @@ macro_rules! plain {
 }
 
 plain!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64);
+
+// SAFETY: it has no bytes.
+unsafe impl Persistent for () {
+    type Fields = NoFields;
+    fn describe(to: &mut Description) {
+        to.structure("unit", 0);
+    }
+}
+
+macro_rules! not_zero {
+    ($($type:ident $of:ident)*) => {$(
+        // SAFETY: an option of an integer that is not zero has the size of the integer, and no bytes are no value of it: zeros are none.
+        unsafe impl Persistent for Option<std::num::$type> {
+            type Fields = NoFields;
+            fn describe(to: &mut Description) {
+                to.structure(stringify!($type), size_of::<$of>());
+            }
+        }
+    )*};
+}
+
+not_zero!(NonZeroU8 u8 NonZeroU16 u16 NonZeroU32 u32 NonZeroU64 u64 NonZeroU128 u128);
+not_zero!(NonZeroI8 i8 NonZeroI16 i16 NonZeroI32 i32 NonZeroI64 i64 NonZeroI128 i128);
 
 // SAFETY: it has no bytes.
 unsafe impl<T: Persistent> Persistent for PhantomData<T> {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use nearpm::check::Class;
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
-    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, PoolHead, RING_EPOCH,
-    RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, SEALED_BITMAP_BYTES, SEALED_VERSION,
-    entry_sequence,
+    BITMAP_BYTES, CHUNK_BYTES, ChunkWord, ENTRY_MAGIC, ENTRY_VERSION, EntryHead, EntryKind, POOL_GROWN, PoolHead,
+    RING_EPOCH, RING_EXTENT, RING_HEAD_BYTES, RING_REDO_APPLIED, RING_REDO_COMMITTED, SEALED_BITMAP_BYTES,
+    SEALED_VERSION, entry_sequence,
 };
 use nearpm_interface::record::{Operation, POOL_APPLIED, POOL_CONFIRMED, RecordHead, SegmentHead};
 use nearpm_interface::seal;
@@ -33,6 +33,9 @@ const PLANTS: &[Plant] = &[
     (Class::HeadShape, closed, |b| change_head(b, |head| head.lanes = 0), false),
     (Class::FileShort, closed, |b| b.truncate(b.len() / 2), false),
     (Class::OpenedWord, closed, |b| b[64] = 7, true),
+    (Class::GrownWord, closed, |b| b[POOL_GROWN as usize] = 8, true),
+    (Class::GrownWord, closed, |b| put(b, POOL_GROWN as usize, 0x1234_5678), false),
+    (Class::GrownWord, closed, |b| put(b, POOL_GROWN as usize, seal::seal_word(3)), false),
     (Class::RingWord, undo, |b| b[RING + RING_EPOCH as usize] ^= 4, true),
     (Class::RingWord, undo, |b| put(b, RING + RING_REDO_APPLIED as usize, 0x1234_5678), false),
     (Class::RingWord, undo, |b| blank_epoch_over_entries(b), false),
@@ -63,8 +66,8 @@ const PLANTS: &[Plant] = &[
     (Class::ChunkWord, closed, |b| xor(b, run, 0, 0x10), true),
     (Class::ChunkWord, closed, |b| xor(b, large, 0, 3), false),
     (Class::ChunkWord, killed, |b| xor(b, log_word, 6, 1), true),
-    (Class::ChunkSize, undo, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.encode()), false),
-    (Class::ChunkSize, closed, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144 }.seal()), false),
+    (Class::ChunkSize, undo, |b| put_at(b, run, ChunkWord::Run { object_bytes: 144, chunks: 1 }.encode()), false),
+    (Class::ChunkSize, closed, |b| put_at(b, run, ChunkWord::Run { object_bytes: 336, chunks: 1 }.seal()), false),
     (Class::ChunkSpan, undo, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.encode()), false),
     (Class::ChunkSpan, closed, |b| put_at(b, large, ChunkWord::Large { chunks: 0xffff }.seal()), false),
     (Class::ChunkOverlap, closed, |b| overlap(b), false),
@@ -118,7 +121,7 @@ fn blank_epoch_over_entries(bytes: &mut [u8]) {
 
 /// Whether the tables of a pool are sealed.
 fn is_sealed(bytes: &[u8]) -> bool {
-    PoolHead::from_bytes(bytes.first_chunk().unwrap()).version == SEALED_VERSION
+    PoolHead::from_bytes(bytes.first_chunk().unwrap()).version >= SEALED_VERSION
 }
 
 /// Offset of the first chunk word that `wanted` accepts, with its chunk.
@@ -215,7 +218,7 @@ fn overlap(bytes: &mut [u8]) {
 fn bits_beyond(bytes: &mut [u8], object_bytes: u32) {
     let chunk = 20;
     let words = part("chunk words", bytes) + LINE;
-    put(bytes, words + 8 * chunk, ChunkWord::Run { object_bytes }.encode());
+    put(bytes, words + 8 * chunk, ChunkWord::Run { object_bytes, chunks: 1 }.encode());
     let bitmap = part("bitmaps", bytes) + chunk * 128;
     put(bytes, bitmap, 1);
     let beyond = CHUNK_BYTES as usize / object_bytes as usize;

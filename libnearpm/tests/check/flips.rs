@@ -5,7 +5,7 @@ use std::ops::Range;
 use nearpm::check::{Class, repair};
 use nearpm::direct::DirectPool;
 use nearpm::memory::TestMemory;
-use nearpm::{Mechanism, PoolOptions};
+use nearpm::{Mechanism, Options};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{CHUNK_BYTES, SEALED_BITMAP_BYTES};
 use nearpm_interface::record::{RecordHead, SEGMENT_MAGIC, SegmentHead};
@@ -152,14 +152,14 @@ fn every_flip_in_the_tables_is_found_and_put_right() {
 /// A pool of direct programs is one for transactions with a mechanism as well, and the other way round, in the form that it has.
 #[test]
 fn both_kinds_of_pools_work_in_both_forms() {
-    let plain = PoolOptions::new().lanes(1).ring_bytes(16384).id(3).spare_pages(0);
+    let plain = Options::new().lanes(1).ring_bytes(16384).id(3).spare_pages(0);
     let memory = TestMemory::new(crate::pools::BYTES);
     plain.create_in(Box::new(memory.clone())).unwrap().close().unwrap();
-    for (version, mut bytes) in [(1, memory.durable()), (3, closed())] {
+    for (version, mut bytes) in [(1, memory.durable()), (4, closed())] {
         for round in 0..4u64 {
             let memory = TestMemory::from_image(bytes);
             if round % 2 == 0 {
-                let options = PoolOptions::new().mechanism(Mechanism::ALL[round as usize / 2]);
+                let options = Options::new().mechanism(Mechanism::ALL[round as usize / 2]);
                 let pool = options.open_in(Box::new(memory.clone())).unwrap();
                 let object = pool.tx(|tx| tx.alloc(40 + 100 * round).inspect(|&object| tx.set_root(object).unwrap()));
                 assert_eq!(pool.root().unwrap(), object.unwrap());

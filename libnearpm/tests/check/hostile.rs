@@ -10,8 +10,8 @@ use nearpm_interface::seal;
 
 const BYTES: usize = 1 << 20;
 
-fn options(mode: Mode) -> DirectOptions {
-    DirectOptions { mode, id: Some(5), ..DirectOptions::default() }
+fn options(mode: Mode) -> Options {
+    Options::new().mode(mode).id(5)
 }
 
 fn pool(mode: Mode) -> (TestMemory, DirectPool) {
@@ -33,7 +33,7 @@ fn part(bytes: &[u8], name: &str) -> usize {
 fn a_repair_is_seen_through_links() {
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));
-    let options = DirectOptions { survives: Survives::ProcessCrash, ..options(Mode::WorkingCopy) };
+    let options = options(Mode::WorkingCopy).survives(Survives::ProcessCrash);
     DirectPool::create(real.to_str().unwrap(), BYTES as u64, &options).unwrap().close().unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
     // The backup of a repair that was begun by either name.

@@ -1,20 +1,20 @@
 //! Pools to damage, and where their parts are.
 
 use nearpm::check::{Class, Image, Report};
-use nearpm::direct::{DirectOptions, DirectPool};
+use nearpm::direct::DirectPool;
 use nearpm::memory::{TestMemory, VolatileMemory};
-use nearpm::{PoolOptions, Survives};
+use nearpm::{Options, Survives};
 
 pub const BYTES: usize = 1 << 20;
 
-pub fn direct_options() -> DirectOptions {
-    DirectOptions { survives: Survives::ProcessCrash, id: Some(3), ..DirectOptions::default() }
+pub fn direct_options() -> Options {
+    Options::new().survives(Survives::ProcessCrash).id(3)
 }
 
 /// Objects of several sizes, three commits; gives their offsets.
 fn fill(pool: &DirectPool) -> Vec<u64> {
     let mut objects = Vec::new();
-    for (fill, sizes) in [(1u8, &[100u64, 700][..]), (2, &[40, 40_000, 16]), (3, &[100])] {
+    for (fill, sizes) in [(1u8, &[100u64, 700][..]), (2, &[40, 48_000, 16]), (3, &[100])] {
         let mut tx = pool.begin().unwrap();
         for &bytes in sizes {
             let object = tx.alloc(pool, bytes).unwrap().offset;
@@ -56,9 +56,9 @@ pub fn closed() -> Vec<u8> {
 /// A pool of the mechanisms with a ring that was used and spare pages.
 pub fn undo() -> Vec<u8> {
     let memory = TestMemory::new(BYTES);
-    let options = PoolOptions::new().lanes(1).ring_bytes(16384).id(3);
+    let options = Options::new().lanes(1).ring_bytes(16384).id(3);
     let pool = options.create_in(Box::new(memory.clone())).unwrap();
-    for bytes in [100, 700, 40_000] {
+    for bytes in [100, 700, 48_000] {
         pool.tx(|tx| tx.alloc_zeroed(bytes).and_then(|object| tx.set_root(object))).unwrap();
     }
     pool.close().unwrap();

@@ -136,7 +136,7 @@ fn a_repaired_pool_opens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
     fs::write(&path, bytes).unwrap();
-    let options = nearpm::direct::DirectOptions { survives: Survives::ProcessCrash, ..Default::default() };
+    let options = nearpm::Options::new().survives(Survives::ProcessCrash);
     let pool = nearpm::direct::DirectPool::open(path.to_str().unwrap(), &options).unwrap();
     assert!(pool.usable_bytes(pool.root()).is_ok());
 }

@@ -84,7 +84,7 @@ fn objects(pool: &DirectPool) -> usize {
 
 fn pool() -> DirectPool {
     let bytes = (levels() * 1200).next_power_of_two().max(1 << 20);
-    DirectPool::create_in(Box::new(VolatileMemory::new(bytes as usize)), &DirectOptions::default()).unwrap()
+    DirectPool::create_in(Box::new(VolatileMemory::new(bytes as usize)), &Options::new()).unwrap()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nearpm::direct::Mode;
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
-use nearpm::{Mechanism, PoolOptions};
+use nearpm::{Mechanism, Options};
 
 use super::options;
 
@@ -96,7 +96,7 @@ fn a_map_that_finds_no_room_keeps_its_entries() {
 fn nor_does_one_in_a_pool_with_a_mechanism_lose_any() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint, Mechanism::Shadow] {
         for seed in 1..4 {
-            let pool = PoolOptions::new().mechanism(mechanism).ring_bytes(256 << 10).spare_pages(128).lanes(1);
+            let pool = Options::new().mechanism(mechanism).ring_bytes(256 << 10).spare_pages(128).lanes(1);
             let pool = pool.create_in(Box::new(TestMemory::new(2 << 20))).unwrap();
             let models = fill(
                 seed,

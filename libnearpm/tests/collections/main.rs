@@ -8,7 +8,7 @@ mod full;
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;
 use nearpm::typed::fingerprint;
-use nearpm::{Mechanism, PoolOptions};
+use nearpm::{Mechanism, Options};
 use proptest::prelude::*;
 
 use nearpm::direct::Mode;
@@ -48,8 +48,8 @@ fn transactions() -> impl Strategy<Value = Vec<(Vec<Op>, End)>> {
     prop::collection::vec((prop::collection::vec(op(), 0..ops), end()), 1..transactions)
 }
 
-fn options(mode: Mode) -> DirectOptions {
-    DirectOptions { mode, id: Some(5), ..DirectOptions::default() }
+fn options(mode: Mode) -> Options {
+    Options::new().mode(mode).id(5)
 }
 
 /// The collection of a pool, made if need be.
@@ -106,7 +106,7 @@ fn direct<S: Subject>(mode: Mode, transactions: &[(Vec<Op>, End)]) {
 
 /// Runs transactions on a pool with a mechanism: the same code, by the same traits.
 fn with_mechanism<S: Subject>(mechanism: Mechanism, transactions: &[(Vec<Op>, End)]) {
-    let pool = PoolOptions::new().mechanism(mechanism).create_in(Box::new(TestMemory::new(4 << 20))).unwrap();
+    let pool = Options::new().mechanism(mechanism).create_in(Box::new(TestMemory::new(4 << 20))).unwrap();
     let mut model = S::Model::default();
     for (ops, end) in transactions {
         let mut after = model.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nearpm::{Error, Pool, Tx};
+use nearpm::{Error, OffsetTx, Pool};
 
 /// Buckets of the store.
 const BUCKETS: u64 = 16;
@@ -62,7 +62,7 @@ pub fn create(pool: &Pool) -> Result<(), Error> {
 /// Node: next, key, value length, value.
 const HEAD: u64 = 24;
 
-fn find(tx: &mut Tx<'_>, key: u64) -> Result<(u64, u64), Error> {
+fn find(tx: &mut OffsetTx<'_>, key: u64) -> Result<(u64, u64), Error> {
     let mut link = tx.root()? + key % BUCKETS * 8;
     loop {
         let node = tx.read_u64(link)?;
@@ -73,7 +73,7 @@ fn find(tx: &mut Tx<'_>, key: u64) -> Result<(u64, u64), Error> {
     }
 }
 
-pub fn put(tx: &mut Tx<'_>, key: u64, value: &[u8]) -> Result<(), Error> {
+pub fn put(tx: &mut OffsetTx<'_>, key: u64, value: &[u8]) -> Result<(), Error> {
     let (link, old) = find(tx, key)?;
     if old != 0 && tx.read_u64(old + 16)? == value.len() as u64 {
         return tx.write(old + HEAD, value);
@@ -88,7 +88,7 @@ pub fn put(tx: &mut Tx<'_>, key: u64, value: &[u8]) -> Result<(), Error> {
     if old != 0 { tx.free(old) } else { Ok(()) }
 }
 
-pub fn remove(tx: &mut Tx<'_>, key: u64) -> Result<(), Error> {
+pub fn remove(tx: &mut OffsetTx<'_>, key: u64) -> Result<(), Error> {
     let (link, node) = find(tx, key)?;
     if node != 0 {
         let next = tx.read_u64(node)?;

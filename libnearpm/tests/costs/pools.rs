@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::{MappedMemory, Memory, Survives};
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions, Statistics, cards};
+use nearpm::{Engine, Error, Mechanism, Options, Pool, Statistics, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
 
@@ -45,8 +45,7 @@ pub fn all() -> Vec<Kind> {
 impl Kind {
     pub fn name(self) -> String {
         match self {
-            Kind::Direct(Mode::WorkingCopy) => "working-copy".to_owned(),
-            Kind::Direct(Mode::InPlace) => "in-place".to_owned(),
+            Kind::Direct(mode) => mode.name().to_owned(),
             Kind::DirectOnCard => "working-copy-card".to_owned(),
             Kind::DirectBy(mechanism, Engine::Card) => format!("working-copy-{}-card", mechanism.name()),
             Kind::DirectBy(mechanism, _) => format!("working-copy-{}-cpu", mechanism.name()),
@@ -154,9 +153,9 @@ fn card() -> cards::Registered {
 
 impl Opened {
     pub fn create(kind: Kind) -> Opened {
-        let direct = |mode| DirectOptions { mode, id: Some(5), ..DirectOptions::default() };
+        let direct = |mode| Options::new().mode(mode).id(5);
         let mechanism = |mechanism, engine| {
-            PoolOptions::new().mechanism(mechanism).engine(engine).epoch_ops(64).ring_bytes(512 << 10).lanes(1).id(5)
+            Options::new().mechanism(mechanism).engine(engine).epoch_ops(64).ring_bytes(512 << 10).lanes(1).id(5)
         };
         let counts = kind.is_in_memory().then(Arc::<Counts>::default);
         let card = (!kind.is_in_memory()).then(card);
@@ -167,7 +166,7 @@ impl Opened {
                 DirectPool::create_in(memory(), &direct(mode)).map(|pool| Held::Direct(Box::new(pool)))
             }
             Kind::DirectBy(of, engine) => {
-                let options = DirectOptions { mechanism: Some(of), engine, ..direct(Mode::WorkingCopy) };
+                let options = direct(Mode::WorkingCopy).mechanism(of).engine(engine);
                 let pool = if kind.is_in_memory() {
                     DirectPool::create_in(memory(), &options)
                 } else {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::TestMemory;
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions, Recovery, cards};
+use nearpm::{Engine, Error, Mechanism, Options, Pool, Recovery, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
 
@@ -54,8 +54,7 @@ impl Scheme {
     pub fn name(&self) -> String {
         let way = match self.way {
             Way::Mechanism(mechanism, _) => mechanism.name(),
-            Way::Direct(Mode::WorkingCopy) => "working-copy",
-            Way::Direct(Mode::InPlace) => "in-place",
+            Way::Direct(mode) => mode.name(),
         };
         format!("{way}-{}", ["memory", "card", "two-cards"][self.cards])
     }
@@ -124,13 +123,13 @@ pub enum Opened {
 }
 
 /// Small logs, and epochs of a few transactions.
-fn options(mechanism: Mechanism, engine: Engine) -> PoolOptions {
-    let options = PoolOptions::new().mechanism(mechanism).engine(engine);
+fn options(mechanism: Mechanism, engine: Engine) -> Options {
+    let options = Options::new().mechanism(mechanism).engine(engine);
     options.lanes(2).ring_bytes(64 << 10).spare_pages(24).epoch_ops(3).id(ID)
 }
 
-fn direct_options(mode: Mode) -> DirectOptions {
-    DirectOptions { mode, id: Some(ID), ..DirectOptions::default() }
+fn direct_options(mode: Mode) -> Options {
+    Options::new().mode(mode).id(ID)
 }
 
 /// Makes a pool that fills the machine's memory, or one on its cards.

@@ -30,7 +30,7 @@ fn sum(from: &impl Load, node: Ptr<Node>, pair: Ptr<Pair<u64>>) -> Result<u64, E
 
 fn main() -> Result<(), Error> {
     let memory = nearpm::memory::VolatileMemory::new(1 << 20);
-    let pool = DirectPool::create_in(Box::new(memory), &DirectOptions::default())?;
+    let pool = DirectPool::create_in(Box::new(memory), &Options::new())?;
     let sum = pool.tx(|tx| {
         let node = Node { value: 1, r#type: [2; Node::LENGTH], next: None, kids: PVec::with(tx, &[])? };
         let (node, pair) = (tx.alloc(node)?, tx.alloc(Pair([0; 2], 3))?);

@@ -10,6 +10,6 @@ struct Person {
 }
 
 fn main() {
-    let pool = DirectPool::create("pool", 1 << 20, &DirectOptions::default()).unwrap();
+    let pool = DirectPool::create("pool", 1 << 20, &Options::new()).unwrap();
     pool.tx(|tx| tx.alloc(Person { age: 3, friend: None }).map(drop)).unwrap();
 }

@@ -14,6 +14,6 @@ fn store(tx: &mut Tx<'_>) -> Result<(), Error> {
 }
 
 fn main() {
-    let pool = DirectPool::create("pool", 1 << 20, &DirectOptions::default()).unwrap();
+    let pool = DirectPool::create("pool", 1 << 20, &Options::new()).unwrap();
     pool.tx(store).unwrap();
 }

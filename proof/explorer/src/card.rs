@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nearpm::memory::Memory;
-use nearpm::{Engine, Error, Pool, PoolOptions, cards};
+use nearpm::{Error, Options, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::{Caching, DmaBuffer, Mapping, PciError, PciFunction};
 use nearpm_driver::{Card, CardOptions, Posting};
@@ -40,8 +40,8 @@ pub trait Watch: Memory + Clone {
 /// Bytes of the pool.
 pub const POOL_BYTES: u64 = 200 << 10;
 
-/// Identifier of the pool.
-const POOL_ID: u32 = 7;
+/// Identifier of the pool, of whatever kind.
+pub const POOL_ID: u32 = 7;
 
 /// A blank card that has room for the pool.
 pub fn blank(rules: Rules) -> MockCard {
@@ -67,7 +67,7 @@ fn front() -> Result<&'static [u8], Error> {
     }
     let card = blank(Rules { host_ordered: true });
     let named = register(card.clone())?;
-    PoolOptions::new().id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)?.close()?;
+    Options::new().id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)?.close()?;
     let front = card.memory(0..POOLS_BASE);
     let used = front.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     Ok(FRONT.get_or_init(|| front[..used].to_vec()))
@@ -78,20 +78,30 @@ fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, E
     Ok(cards::Registered::new(Arc::new(Card::open(Arc::new(function), options)?)))
 }
 
-/// Creates the pool on a blank card, and lets somebody see what is done to it.
+/// Creates the pool, at the location that `make` is given, on a blank card, and lets somebody see what is done to it.
 ///
 /// # Errors
 /// As the library's.
-pub fn create(options: &PoolOptions, rules: Rules, card: MockCard, watch: impl Watch + 'static) -> Result<Pool, Error> {
+pub fn create<P>(
+    rules: Rules,
+    card: MockCard,
+    watch: impl Watch + 'static,
+    make: impl FnOnce(&str) -> Result<P, Error>,
+) -> Result<P, Error> {
     let named = register(Watched::new(card, rules, watch))?;
-    options.clone().engine(Engine::Card).id(POOL_ID).create(&named.pool(POOL), POOL_BYTES)
+    make(&named.pool(POOL))
 }
 
-/// Opens the pool on a card that powers up with what a memory holds, recovering it.
+/// Opens the pool, at the location that `start` is given, on a card that powers up with what a memory holds, recovering it.
 ///
 /// # Errors
 /// As the library's.
-pub fn open(options: &PoolOptions, rules: Rules, watch: impl Watch + 'static, words: &[u64]) -> Result<Pool, Error> {
+pub fn open<P>(
+    rules: Rules,
+    watch: impl Watch + 'static,
+    words: &[u64],
+    start: impl FnOnce(&str) -> Result<P, Error>,
+) -> Result<P, Error> {
     let front = front()?;
     let mut medium = vec![0; (POOLS_BASE + POOL_BYTES) as usize];
     medium[..front.len()].copy_from_slice(front);
@@ -100,7 +110,7 @@ pub fn open(options: &PoolOptions, rules: Rules, watch: impl Watch + 'static, wo
     }
     let card = MockCard::with_medium(self::options(rules), medium);
     let named = register(Watched::new(card, rules, watch))?;
-    options.clone().engine(Engine::Card).open(&named.pool(POOL))
+    start(&named.pool(POOL))
 }
 
 /// What the host has been told of commands.

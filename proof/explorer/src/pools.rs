@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
-use nearpm::direct::{DirectOptions, DirectPool, Mode};
+use nearpm::direct::{DirectPool, Mode};
 use nearpm::prelude::*;
-use nearpm::{Mechanism, Pool, PoolOptions};
+use nearpm::{Engine, Mechanism, Pool};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{Body, Look};
@@ -34,6 +34,12 @@ pub enum Kind {
     WorkingCopy,
     /// A direct pool with a working copy, commits not waited for.
     WorkingCopyAsynchronous,
+    /// A direct pool with a working copy, whose commits go home by undo logs.
+    WorkingCopyByUndo,
+    /// The same by redo logs.
+    WorkingCopyByRedo,
+    /// The same by checkpoints, each commit an epoch.
+    WorkingCopyByCheckpoint,
     /// A direct pool in place.
     InPlace,
     /// A direct pool with a working copy, through the C interface.
@@ -52,6 +58,12 @@ pub enum Kind {
     CardCheckpoint,
     /// Shadow paging by a card, epochs of three transactions.
     CardShadow,
+    /// A direct pool with a working copy on a card, whose commits go home by the card's undo logs.
+    CardWorkingCopyByUndo,
+    /// The same by its redo logs.
+    CardWorkingCopyByRedo,
+    /// The same by its checkpoints, each commit an epoch.
+    CardWorkingCopyByCheckpoint,
     /// Undo logging by a card that does not order host accesses. There all commits are waited for.
     CardUndoUnordered,
     /// Redo logging by such a card.
@@ -78,7 +90,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 21] = [
+    pub const ALL: [Kind; 27] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -87,6 +99,9 @@ impl Kind {
         Kind::Shadow,
         Kind::WorkingCopy,
         Kind::WorkingCopyAsynchronous,
+        Kind::WorkingCopyByUndo,
+        Kind::WorkingCopyByRedo,
+        Kind::WorkingCopyByCheckpoint,
         Kind::InPlace,
         Kind::CWorkingCopy,
         Kind::CInPlace,
@@ -96,6 +111,9 @@ impl Kind {
         Kind::CardRedoAsynchronous,
         Kind::CardCheckpoint,
         Kind::CardShadow,
+        Kind::CardWorkingCopyByUndo,
+        Kind::CardWorkingCopyByRedo,
+        Kind::CardWorkingCopyByCheckpoint,
         Kind::CardUndoUnordered,
         Kind::CardRedoUnordered,
         Kind::CardCheckpointUnordered,
@@ -104,7 +122,7 @@ impl Kind {
 
     /// Bytes of a pool: few, because each recovery begins with a copy of them.
     pub fn bytes(self) -> u64 {
-        if self.is_direct() { 160 << 10 } else { card::POOL_BYTES }
+        if self.is_direct() && !self.is_on_card() { 160 << 10 } else { card::POOL_BYTES }
     }
 
     /// Whether it is on a card.
@@ -120,7 +138,10 @@ impl Kind {
             | Kind::CardRedo
             | Kind::CardRedoAsynchronous
             | Kind::CardCheckpoint
-            | Kind::CardShadow => true,
+            | Kind::CardShadow
+            | Kind::CardWorkingCopyByUndo
+            | Kind::CardWorkingCopyByRedo
+            | Kind::CardWorkingCopyByCheckpoint => true,
             Kind::CardUndoUnordered
             | Kind::CardRedoUnordered
             | Kind::CardCheckpointUnordered
@@ -132,7 +153,19 @@ impl Kind {
 
     /// Whether programs reach it by pointer.
     pub fn is_direct(self) -> bool {
-        matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace) || self.is_c()
+        matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace)
+            || self.is_c()
+            || self.brings_home().is_some()
+    }
+
+    /// By what the commits of a working copy go home, unless records do.
+    fn brings_home(self) -> Option<Mechanism> {
+        match self {
+            Kind::WorkingCopyByUndo | Kind::CardWorkingCopyByUndo => Some(Mechanism::Undo),
+            Kind::WorkingCopyByRedo | Kind::CardWorkingCopyByRedo => Some(Mechanism::Redo),
+            Kind::WorkingCopyByCheckpoint | Kind::CardWorkingCopyByCheckpoint => Some(Mechanism::Checkpoint),
+            _ => None,
+        }
     }
 
     /// Whether it is used through the C interface.
@@ -140,9 +173,9 @@ impl Kind {
         matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
     }
 
-    /// Whether two threads can be in transactions at the same time.
+    /// Whether two threads can be in transactions at the same time, and in commits: by a mechanism one waits for the other.
     pub fn takes_threads(self) -> bool {
-        self.is_direct() && !self.is_c()
+        self.is_direct() && !self.is_c() && self.brings_home().is_none()
     }
 
     /// Whether its memory has to make a fence that of all processors.
@@ -161,7 +194,7 @@ impl Kind {
         }
     }
 
-    fn mechanism(self) -> PoolOptions {
+    fn mechanism(self) -> Options {
         let mechanism = match self {
             Kind::Redo
             | Kind::RedoAsynchronous
@@ -172,13 +205,13 @@ impl Kind {
             Kind::Shadow | Kind::CardShadow | Kind::CardShadowUnordered => Mechanism::Shadow,
             _ => Mechanism::Undo,
         };
-        let options = PoolOptions::new().mechanism(mechanism).durability(self.durability()).id(7).epoch_ops(3);
+        let options = Options::new().mechanism(mechanism).durability(self.durability()).id(card::POOL_ID).epoch_ops(3);
         options.lanes(1).ring_bytes(32 << 10).spare_pages(12)
     }
 
-    fn direct(self) -> DirectOptions {
+    fn direct(self) -> Options {
         let mode = if matches!(self, Kind::InPlace | Kind::CInPlace) { Mode::InPlace } else { Mode::WorkingCopy };
-        DirectOptions { mode, durability: self.durability(), id: Some(7), ..DirectOptions::default() }
+        Options::new().mode(mode).mechanism(self.brings_home()).durability(self.durability()).id(card::POOL_ID)
     }
 
     fn enter(self, pool: DirectPool) -> Open {
@@ -191,7 +224,13 @@ impl Kind {
     /// As the library's.
     pub fn create(self, memory: Recorder) -> Result<Open, Error> {
         Ok(match memory.card() {
-            Some((card, rules)) => Open::Mechanism(card::create(&self.mechanism(), rules, card, memory)?.into()),
+            Some((card, rules)) if self.is_direct() => card::create(rules, card, memory, |location| {
+                Ok(self.enter(DirectPool::create(location, card::POOL_BYTES, &self.direct().engine(Engine::Card))?))
+            })?,
+            Some((card, rules)) => card::create(rules, card, memory, |location| {
+                let pool = self.mechanism().engine(Engine::Card).create(location, card::POOL_BYTES)?;
+                Ok(Open::Mechanism(pool.into()))
+            })?,
             None if self.is_direct() => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
             None => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
         })
@@ -204,7 +243,10 @@ impl Kind {
     pub fn open(self, memory: CrashMemory) -> Result<Open, Error> {
         if let Some(rules) = self.rules() {
             let words = memory.words();
-            return Ok(Open::Mechanism(card::open(&self.mechanism(), rules, memory, &words)?.into()));
+            return card::open(rules, memory, &words, |location| match self.is_direct() {
+                true => Ok(self.enter(DirectPool::open(location, &self.direct().engine(Engine::Card))?)),
+                false => Ok(Open::Mechanism(self.mechanism().engine(Engine::Card).open(location)?.into())),
+            });
         }
         Ok(match self.is_direct() {
             true => self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?),
@@ -274,9 +316,7 @@ impl Open {
                 let statistics = pool.statistics();
                 statistics.acknowledged == statistics.transactions
             }
-            Open::Direct(pool) => {
-                pool.options().durability == Durability::Durable || pool.options().mode == Mode::InPlace
-            }
+            Open::Direct(pool) => pool.durability() == Durability::Durable || pool.mode() == Mode::InPlace,
             Open::C(_) => true,
         }
     }

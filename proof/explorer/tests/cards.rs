@@ -109,7 +109,9 @@ fn what_the_mock_leaves_is_among_what_is_explored() {
             }
         }
         println!("{pool:?}: {cuts} cuts left {} of {} images", left.len(), explored.len());
-        assert!(left.len() > 3, "{pool:?}: the mock leaves {} images", left.len());
+        // To close a direct pool takes accesses, too, so that its cuts begin late.
+        let least = if pool.is_direct() { 1 } else { 3 };
+        assert!(left.len() > least, "{pool:?}: the mock leaves {} images", left.len());
     }
 }
 

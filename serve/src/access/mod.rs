@@ -161,7 +161,8 @@ mod tests {
     fn passwords() {
         let hash = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
         for rules in ["on >secret".to_owned(), format!("on #{hash}"), "on >other >secret".to_owned()] {
-            let access = Access { users: RwLock::new(BTreeMap::new()), version: AtomicU64::new(0) };
+            let (users, password) = (RwLock::default(), RwLock::default());
+            let access = Access { users, password, version: AtomicU64::new(0) };
             access.set_user(b"u", &rules.split(' ').collect::<Vec<_>>()).expect("the rules are right");
             assert!(access.authenticate(b"u", b"secret").is_some(), "{rules}");
             assert!(access.authenticate(b"u", b"wrong").is_none() && access.authenticate(b"v", b"secret").is_none());

@@ -9,7 +9,6 @@ mod access;
 mod network;
 
 pub use access::{AccessOptions, Renamed};
-use nearpm::direct::DirectOptions;
 use nearpm::memory::PowerCut;
 use nearpm::{Durability, Survives, size};
 pub use network::{NetworkOptions, resolve};
@@ -113,17 +112,13 @@ fn value_bytes(text: &str) -> Result<u64, String> {
 
 impl Options {
     /// How the pool is opened.
-    pub(crate) fn direct(&self) -> DirectOptions {
-        DirectOptions {
-            survives: self.survives.into(),
-            durability: match self.durability {
-                Level::Durable => Durability::Durable,
-                // Waiting is a step of its own, which threads share.
-                Level::Group | Level::Async => Durability::Asynchronous,
-            },
-            power_cut: self.power_cut,
-            ..DirectOptions::default()
-        }
+    pub(crate) fn direct(&self) -> nearpm::Options {
+        let durability = match self.durability {
+            Level::Durable => Durability::Durable,
+            // Waiting is a step of its own, which threads share.
+            Level::Group | Level::Async => Durability::Asynchronous,
+        };
+        nearpm::Options::new().survives(self.survives.into()).durability(durability).power_cut(self.power_cut)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nearpm::{Pool, PoolOptions, cards};
+use nearpm::{Options, Pool, cards};
 use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
@@ -57,12 +57,12 @@ impl Rig {
     }
 
     /// Creates the pool.
-    pub fn create_pool(&self, options: &PoolOptions, bytes: u64) -> Result<Pool, nearpm::Error> {
+    pub fn create_pool(&self, options: &Options, bytes: u64) -> Result<Pool, nearpm::Error> {
         options.create(&self.location(), bytes)
     }
 
     /// Opens the pool, which recovers it.
-    pub fn open_pool(&self, options: &PoolOptions) -> Result<Pool, nearpm::Error> {
+    pub fn open_pool(&self, options: &Options) -> Result<Pool, nearpm::Error> {
         options.open(&self.location())
     }
 

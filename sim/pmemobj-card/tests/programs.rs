@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use nearpm_pmemobj_programs::rig::{End, Rig, draw};
-use nearpm_pmemobj_programs::{CARD, Library, Program};
+use nearpm_pmemobj_programs::{CARD, Library, MECHANISMS, Program};
 
 macro_rules! programs {
     ($( $name:ident ),* $(,)?) => { $(
@@ -62,8 +62,7 @@ fn transactions_go_home_by_the_cards_checkpoints() {
 #[test]
 fn a_killed_process_leaves_what_its_commands_wrote() {
     let Some(program) = Program::compile("crash") else { return };
-    let mechanisms = ["undo", "redo", "checkpoint"];
-    for mechanism in &mechanisms[..if nearpm_tier::thorough() { 3 } else { 1 }] {
+    for mechanism in &MECHANISMS[..if nearpm_tier::thorough() { 3 } else { 1 }] {
         program.run(Library::SimulatedCard, &[("NEARPM_MECHANISM", mechanism)]);
     }
 }
@@ -160,7 +159,7 @@ fn power_cuts_lose_nothing_acknowledged() {
 /// The same with commands on their way.
 #[test]
 fn power_cuts_among_commands_lose_nothing_acknowledged() {
-    for mechanism in ["undo", "redo", "checkpoint"] {
+    for mechanism in MECHANISMS {
         lose_nothing_acknowledged(mechanism, if nearpm_tier::thorough() { 700 } else { 14 });
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use nearpm::cards::Registered;
 use nearpm::memory::{MappedMemory, Survives};
-use nearpm::{Durability, Engine, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Mechanism, Options, Pool};
 use nearpm_driver::{Card, CardOptions, vfio};
 use nearpm_workloads::ops::{self, Mix, Op};
 use nearpm_workloads::run::{self, Progress};
@@ -65,8 +65,8 @@ impl Place {
     }
 }
 
-fn options(place: &Place) -> PoolOptions {
-    PoolOptions::new()
+fn options(place: &Place) -> Options {
+    Options::new()
         .mechanism(Mechanism::Undo)
         .engine(place.engine)
         .survives(Survives::PowerCut)

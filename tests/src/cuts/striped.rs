@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use nearpm::cards::Registered;
-use nearpm::{Engine, Error, Mechanism, Pool, PoolOptions, Synchronisation, Tx};
+use nearpm::{Engine, Error, Mechanism, OffsetTx, Options, Pool, Synchronisation};
 use nearpm_driver::{Card, CardError, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers::COMMANDS_ACCEPTED;
@@ -82,9 +82,9 @@ pub fn fast() -> Vec<Striped> {
 }
 
 impl Striped {
-    fn options(&self) -> PoolOptions {
+    fn options(&self) -> Options {
         let options =
-            PoolOptions::new().mechanism(self.mechanism).engine(Engine::Card).synchronisation(self.synchronisation);
+            Options::new().mechanism(self.mechanism).engine(Engine::Card).synchronisation(self.synchronisation);
         options.lanes(1).ring_bytes(RING_BYTES).spare_pages(16).epoch_ops(1).id(1)
     }
 }
@@ -510,7 +510,7 @@ fn object(number: u64) -> Vec<u8> {
 }
 
 /// Does what a transaction does.
-fn write(tx: &mut Tx<'_>, objects: &[u64], number: u64) -> Result<(), Error> {
+fn write(tx: &mut OffsetTx<'_>, objects: &[u64], number: u64) -> Result<(), Error> {
     objects.iter().try_for_each(|&object| {
         tx.write_u64(object, number)?;
         tx.write(object + BYTES_AT as u64, &[number as u8; BYTES])

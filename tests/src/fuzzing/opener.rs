@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use arbitrary::{Result, Unstructured};
 use nearpm::memory::{Memory, TestMemory, VolatileMemory};
-use nearpm::{Error, Mechanism, Pool, PoolOptions, Problem};
+use nearpm::{Error, Mechanism, Options, Pool, Problem};
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{ENTRY_MAGIC, ENTRY_VERSION, EntryHead};
 use nearpm_interface::seal;
@@ -15,8 +15,8 @@ const POOL_BYTES: usize = 256 * 1024;
 /// Most changes to one pool.
 const CHANGES: usize = 12;
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).lanes(2).ring_bytes(16 * 1024).epoch_ops(4).id(3)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).lanes(2).ring_bytes(16 * 1024).epoch_ops(4).id(3)
 }
 
 /// A pool with objects, at a moment between a transaction's first store and its commit.
@@ -120,7 +120,7 @@ pub fn pool_opener(data: &[u8]) {
 }
 
 /// What opens the pool in a memory.
-type Opener<'a> = &'a dyn Fn(&PoolOptions, Box<dyn Memory>) -> std::result::Result<Pool, Error>;
+type Opener<'a> = &'a dyn Fn(&Options, Box<dyn Memory>) -> std::result::Result<Pool, Error>;
 
 /// The same with any opener.
 ///

@@ -84,6 +84,7 @@ pub fn run<T: Send>(ranks: usize, bytes: u64, schedule: &Schedule, body: impl Fn
             })
             .collect()
     });
+    shared.wait_for_helpers();
     (given, Ran { steps: shared.steps() })
 }
 

@@ -54,6 +54,8 @@ pub(super) struct State {
 pub(super) struct Shared {
     state: Mutex<State>,
     turns: Vec<Condvar>,
+    /// Told when an agent ends.
+    ended: Condvar,
     stop: Option<Stop>,
     at_stop: Option<Arc<dyn Fn() + Send + Sync>>,
     halt: Option<Arc<AtomicBool>>,
@@ -137,6 +139,7 @@ impl Shared {
         Shared {
             state: Mutex::new(state),
             turns: (0..agents).map(|_| Condvar::new()).collect(),
+            ended: Condvar::new(),
             stop: schedule.stop,
             at_stop: schedule.at_stop.clone(),
             halt: schedule.halt.clone(),
@@ -149,6 +152,18 @@ impl Shared {
 
     pub fn steps(&self) -> u64 {
         self.lock().step
+    }
+
+    /// Waits for the helpers when all ranks have ended: until then a helper may still change what outlives the run.
+    pub fn wait_for_helpers(&self) {
+        let at_work = |state: &State| {
+            let helpers = state.lives.iter().zip(&state.buried).skip(state.brought.len());
+            helpers.into_iter().any(|(life, buried)| *life != Life::Ended && !buried)
+        };
+        let mut state = self.lock();
+        while at_work(&state) {
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -280,6 +295,7 @@ impl<W: Deref<Target = Shared>> Drop for Part<W> {
         } else {
             state.buried[self.agent] = true;
         }
+        self.world.ended.notify_all();
         // One that was never given a turn has none to pass on.
         if state.turn == self.agent {
             drop(self.world.pass(state, self.agent));

@@ -9,6 +9,9 @@
 //! machines an operation waits until its target makes some call of MPI, unless MPI has a thread for that (MPICH:
 //! `MPIR_CVAR_ASYNC_PROGRESS=1`, which costs a core).
 //!
+//! A second handle of a rank is for a thread beside its own: the server of arrays that are reached by messages, or the one that seals versions.
+//! MPI has to allow several threads (`MPI_THREAD_MULTIPLE`), as MPICH and Open MPI do.
+//!
 //! A rank that leaves while others work tells each of them how many meetings it has come to: who waits for it in a later one gets
 //! [`Error::DeadRank`]. Before MPI is ended all ranks come to as many meetings as any has begun, so that none stays open. A rank that is
 //! killed ends the job: `mpiexec` ends the others.
@@ -22,11 +25,13 @@ mod launch;
 mod sys;
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nearpm::memory::words;
 
-use super::{GATHER_WORDS, Get, Kind, Op, Place, Rma, Space};
+use super::{GATHER_WORDS, Get, Helper, Kind, Op, Place, Rma, Space};
 use crate::error::{Error, Result};
 pub use launch::{command, is_rank};
 use sys::WordOp;
@@ -35,6 +40,8 @@ use sys::WordOp;
 const PAUSE: Duration = Duration::from_micros(50);
 /// Tests of a meeting before the first sleep.
 const SPINS: u32 = 2000;
+/// Looks at a word before the first sleep.
+const LOOKS: u32 = 200;
 
 /// Words of a meeting, which MPI reads and writes until it is over.
 struct Meeting {
@@ -51,7 +58,7 @@ pub struct Mpi {
     window: u64,
     /// Where these begin: before them each rank has a word for what it said when it left.
     first: u64,
-    base: *mut u8,
+    base: AtomicPtr<u8>,
     space: RefCell<Space>,
     meeting: RefCell<Meeting>,
     /// Meetings that were begun.
@@ -60,6 +67,19 @@ pub struct Mpi {
     gets: RefCell<Vec<Option<Vec<u8>>>>,
     /// Buffers that can be used again.
     spare: RefCell<Vec<Vec<u8>>>,
+    threads: Arc<Threads>,
+    /// A second handle, whose end is not that of the rank.
+    helper: bool,
+}
+
+/// The threads of a rank beside its own.
+struct Threads {
+    /// MPI allows them.
+    allowed: bool,
+    /// Second handles that there are.
+    helpers: AtomicUsize,
+    /// MPI is about to end.
+    ending: AtomicBool,
 }
 
 impl Mpi {
@@ -71,7 +91,7 @@ impl Mpi {
         let window = window.max(4096).next_multiple_of(4096);
         // As many ranks as there can be: how many there are is not known yet.
         let first = 8 * (1_u64 << 16);
-        let sys::Joined { rank, ranks, base } = sys::join(first + window)?;
+        let sys::Joined { rank, ranks, threads, base } = sys::join(first + window)?;
         if ranks as u64 > first / 8 {
             return Err(Error::option(format!("{ranks} ranks are too many: start at most {}", first / 8)));
         }
@@ -81,12 +101,14 @@ impl Mpi {
             ranks,
             window,
             first,
-            base,
+            base: AtomicPtr::new(base),
             space: RefCell::new(Space::new(window)),
             meeting: RefCell::new(meeting),
             meetings: Cell::new(0),
             gets: RefCell::default(),
             spare: RefCell::default(),
+            threads: Arc::new(Threads { allowed: threads, helpers: 0.into(), ending: false.into() }),
+            helper: false,
         };
         mpi.clear(0, first);
         mpi.barrier()?;
@@ -101,12 +123,16 @@ impl Mpi {
         place.plus(self.first)
     }
 
+    fn base(&self) -> *mut u8 {
+        self.base.load(Ordering::Relaxed)
+    }
+
     /// Zeroes a part of this rank's window that nobody uses.
     #[allow(unsafe_code)]
     fn clear(&self, from: u64, bytes: u64) {
         assert!(from + bytes <= self.first + self.window);
         // SAFETY: inside of the window, and no rank accesses it: it was not given out, or was given back by all.
-        unsafe { self.base.add(from as usize).write_bytes(0, bytes as usize) };
+        unsafe { self.base().add(from as usize).write_bytes(0, bytes as usize) };
     }
 
     /// Begins a meeting in which this rank gives `words`.
@@ -136,6 +162,9 @@ impl Mpi {
     }
 
     fn meet(&self, words: &[u64]) -> Result<()> {
+        if self.helper {
+            return Err(Error::option("a second handle of a rank does not take part in meetings"));
+        }
         if self.meeting.borrow().open {
             // It was given up as a rank was gone, which is as true now.
             return self.check_left(self.meetings.get());
@@ -162,6 +191,11 @@ impl Mpi {
 
     /// Says that this rank leaves, waits for the others to say so, comes to what they wait for, and ends MPI.
     fn leave(&self) -> Result<()> {
+        self.threads.ending.store(true, Ordering::Release);
+        while self.threads.helpers.load(Ordering::Acquire) > 0 {
+            sys::progress()?;
+            std::thread::sleep(PAUSE);
+        }
         let said = (self.meetings.get() + 1).to_ne_bytes();
         for rank in 0..self.ranks {
             sys::accumulate(Place { rank, offset: 8 * self.rank as u64 }, Kind::U64, Op::Replace, &said)?;
@@ -292,7 +326,7 @@ impl Rma for Mpi {
         let (from, to) = (at(from), at(to));
         assert!(from.abs_diff(to) >= bytes as usize, "a copy of {bytes} bytes onto itself");
         // SAFETY: both lie inside of the window and do not overlap; other ranks access what is read by whole words, and not the copy.
-        unsafe { words::load(self.base.add(from), self.base.add(to), bytes as usize) }
+        unsafe { words::load(self.base().add(from), self.base().add(to), bytes as usize) }
         sys::flush(self.rank)
     }
 
@@ -312,7 +346,41 @@ impl Rma for Mpi {
     fn pause(&self) -> Result<()> {
         sys::progress()?;
         std::thread::sleep(PAUSE);
+        if self.helper && self.threads.ending.load(Ordering::Acquire) {
+            return Err(Error::DeadRank { rank: self.rank, ranks: self.ranks });
+        }
         self.check_left(u64::MAX)
+    }
+
+    fn helper(&self) -> Result<Helper> {
+        if !self.threads.allowed {
+            let what = "MPI was started for one thread of each rank: start it by MPI_Init_thread(MPI_THREAD_MULTIPLE)";
+            return Err(Error::option(what));
+        }
+        self.threads.helpers.fetch_add(1, Ordering::AcqRel);
+        Ok(Box::new(Mpi {
+            base: AtomicPtr::new(self.base()),
+            space: RefCell::new(Space::new(0)),
+            meeting: RefCell::new(Meeting { mine: Box::new([0; GATHER_WORDS]), all: Vec::new(), open: false }),
+            meetings: Cell::new(0),
+            gets: RefCell::default(),
+            spare: RefCell::default(),
+            threads: Arc::clone(&self.threads),
+            helper: true,
+            ..*self
+        }))
+    }
+
+    fn wait_word(&self, offset: u64, was: u64) -> Result<u64> {
+        let mut looks = 0;
+        loop {
+            let now = self.load(Place { rank: self.rank, offset })?;
+            if now != was {
+                return Ok(now);
+            }
+            looks += 1;
+            if looks < LOOKS { std::thread::yield_now() } else { self.pause()? }
+        }
     }
 
     fn patience(&self) -> u64 {
@@ -322,6 +390,10 @@ impl Rma for Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
+        if self.helper {
+            self.threads.helpers.fetch_sub(1, Ordering::AcqRel);
+            return;
+        }
         // Nobody is left who could be told.
         let _ = self.leave();
     }

@@ -21,13 +21,17 @@ static MPI_Op op_of(int op)
     return ops[op];
 }
 
-int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, void **base)
+/* threads: whether several threads of a process may call MPI at the same time. */
+int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, void **base)
 {
-    int known = 0, threads = 0, error;
+    int known = 0, level = 0, error;
     if ((error = MPI_Initialized(&known)))
         return error;
-    if (!known && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads)))
+    if (!known && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level)))
         return error;
+    if ((error = MPI_Query_thread(&level)))
+        return error;
+    *threads = level == MPI_THREAD_MULTIPLE;
     started_here = !known;
     if ((error = MPI_Comm_dup(MPI_COMM_WORLD, &comm)) || (error = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN)))
         return error;

@@ -8,7 +8,13 @@ use crate::error::{Error, Result};
 use crate::rma::{GATHER_WORDS, Kind, Op, Place};
 
 unsafe extern "C" {
-    fn gvr_mpi_join(bytes: u64, rank: *mut c_int, ranks: *mut c_int, base: *mut *mut c_void) -> c_int;
+    fn gvr_mpi_join(
+        bytes: u64,
+        rank: *mut c_int,
+        ranks: *mut c_int,
+        threads: *mut c_int,
+        base: *mut *mut c_void,
+    ) -> c_int;
     fn gvr_mpi_leave() -> c_int;
     fn gvr_mpi_put(rank: c_int, at: u64, data: *const c_void, bytes: c_int) -> c_int;
     fn gvr_mpi_get(rank: c_int, at: u64, data: *mut c_void, bytes: c_int) -> c_int;
@@ -51,16 +57,18 @@ fn done(what: &str, error: c_int) -> Result<()> {
 pub(super) struct Joined {
     pub rank: usize,
     pub ranks: usize,
+    /// Several threads may call MPI at the same time.
+    pub threads: bool,
     /// This rank's window.
     pub base: *mut u8,
 }
 
 /// Once in a process; all ranks with as many bytes.
 pub(super) fn join(bytes: u64) -> Result<Joined> {
-    let (mut rank, mut ranks, mut base) = (0, 0, std::ptr::null_mut());
+    let (mut rank, mut ranks, mut threads, mut base) = (0, 0, 0, std::ptr::null_mut());
     // SAFETY: the pointers are those of variables.
-    done("join the world", unsafe { gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut base) })?;
-    Ok(Joined { rank: rank as usize, ranks: ranks as usize, base: base.cast() })
+    done("join the world", unsafe { gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut threads, &mut base) })?;
+    Ok(Joined { rank: rank as usize, ranks: ranks as usize, threads: threads != 0, base: base.cast() })
 }
 
 pub(super) fn leave() -> Result<()> {

@@ -32,6 +32,8 @@ impl Map {
 
     pub fn open(file: OwnedFd) -> Result<Map> {
         let memory = MmapOptions::new().map_raw(&file).map_err(Error::io("map the memory file of the ranks"))?;
+        // A log goes from page to page. Where the system has no large pages for memory files, it is as right without.
+        let _ = memory.advise(memmap2::Advice::HugePage);
         Ok(Map { memory, file })
     }
 

@@ -25,14 +25,19 @@
         CHECK(nearpm_errno() == (code) && strlen(nearpm_errormsg()) > 10);                                             \
     } while (0)
 
-/* The options that the program's second argument asks for. */
+/* The options that the program's second argument asks for: a mode, or a mechanism for a working copy. */
 static inline struct nearpm_options options_of(int count, char **arguments)
 {
+    static const char *const mechanisms[] = {"working-copy", "undo", "redo", "checkpoint"};
     struct nearpm_options options;
     memset(&options, 0, sizeof options);
     CHECK(count == 3);
     options.survives = NEARPM_AS_PERSISTENT_MEMORY;
     options.mode = strcmp(arguments[2], "in-place") == 0 ? NEARPM_IN_PLACE : NEARPM_WORKING_COPY;
+    for (uint32_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++)
+        if (strcmp(arguments[2], mechanisms[i]) == 0)
+            options.mechanism = i;
+    CHECK(options.mode == NEARPM_IN_PLACE || strcmp(arguments[2], mechanisms[options.mechanism]) == 0);
     return options;
 }
 

@@ -163,11 +163,14 @@ static void reports(void)
     CHECK(after.log_entries > before.log_entries && after.lines_written_back > before.lines_written_back);
     struct nearpm_heap heap;
     OK(nearpm_get_heap(pool, &heap, sizeof heap));
-    CHECK(heap.objects == 1 && heap.used_bytes >= sizeof *root && heap.log_bytes > 0);
+    CHECK(heap.objects == 1 && heap.used_bytes >= sizeof *root);
+    CHECK((heap.log_bytes > 0) == (options.mechanism == NEARPM_BY_RECORD));
     CHECK(heap.largest_free_bytes > 0 && heap.largest_free_bytes <= heap.free_bytes);
     struct nearpm_recovery recovery;
     OK(nearpm_get_recovery(pool, &recovery, sizeof recovery));
-    CHECK(recovery.undone == 0 && recovery.redone == 0 && recovery.bytes == 0 && recovery.torn == 0);
+    CHECK(recovery.undone == 0 && recovery.redone == 0 && recovery.bytes == 0);
+    /* What is left in a ring of an entry that a newer one lies over looks like a torn one. */
+    CHECK(recovery.torn == 0 || options.mechanism != NEARPM_BY_RECORD);
 }
 
 /* Twice at once for reading: what was committed is seen, and nothing can be changed. */

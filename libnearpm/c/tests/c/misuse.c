@@ -88,6 +88,12 @@ static void creating_and_opening(void)
         REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &bad, &other));
         REFUSED(NEARPM_EINVAL, nearpm_open(path, &bad, &other));
     }
+    struct nearpm_options in_place = options;
+    in_place.mode = NEARPM_IN_PLACE;
+    for (in_place.mechanism = NEARPM_BY_UNDO; in_place.mechanism <= NEARPM_BY_CHECKPOINT; in_place.mechanism++) {
+        REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &in_place, &other));
+        CHECK(strstr(nearpm_errormsg(), "use Mode::WorkingCopy"));
+    }
     struct nearpm_options by_card = options;
     by_card.mechanism = NEARPM_BY_UNDO;
     by_card.executor = NEARPM_CARD;

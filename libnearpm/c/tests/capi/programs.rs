@@ -187,13 +187,16 @@ fn a_bank_keeps_its_money() {
     }
 }
 
+/// What the second argument of the programs in `tests/c` asks for.
+const OPTIONS: [&str; 5] = ["working-copy", "in-place", "undo", "redo", "checkpoint"];
+
 /// Every wrong argument is refused with a code and a message, and nothing is lost by it.
 #[test]
 fn misuse_is_refused() {
     let source = library().join("tests/c/misuse.c");
     for language in LANGUAGES {
-        for mode in ["working-copy", "in-place"] {
-            installed::get().compile(&source, language).run(&[mode]);
+        for options in OPTIONS {
+            installed::get().compile(&source, language).run(&[options]);
         }
     }
 }
@@ -213,8 +216,8 @@ fn a_faulty_program_is_told() {
 fn everything_works_as_documented() {
     let source = library().join("tests/c/direct.c");
     for language in LANGUAGES {
-        for mode in ["working-copy", "in-place"] {
-            installed::get().compile(&source, language).run(&[mode]);
+        for options in OPTIONS {
+            installed::get().compile(&source, language).run(&[options]);
         }
     }
 }

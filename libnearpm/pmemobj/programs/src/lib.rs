@@ -23,6 +23,9 @@ pub enum Library {
     SimulatedCard,
 }
 
+/// Values of `NEARPM_MECHANISM` beside `record`, which is the default.
+pub const MECHANISMS: [&str; 3] = ["undo", "redo", "checkpoint"];
+
 /// Name of the card's memory in the folder of the pools.
 pub const CARD: &str = "card";
 /// Bytes of it.

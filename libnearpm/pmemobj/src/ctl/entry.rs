@@ -8,7 +8,7 @@ use nearpm_interface::media::CHUNK_BYTES;
 use super::class::{AllocClass, Description};
 use super::{GLOBALS, Query};
 use crate::abi::{MAX_ALLOC, MIN_PART};
-use crate::error::{Errno, fail};
+use crate::error::{Errno, fail, fail_below};
 use crate::registry::Pool;
 use crate::thread::thread;
 
@@ -98,7 +98,7 @@ fn runs(pool: &Pool) -> (u64, u64) {
         let bytes = pool.direct.usable_bytes(object).unwrap_or(0);
         if bytes < CHUNK_BYTES {
             in_runs += bytes;
-            let run = Some((object - pool.heap.start) / CHUNK_BYTES);
+            let run = Some((object - pool.heap().start) / CHUNK_BYTES);
             runs += u64::from(run != last_run) * CHUNK_BYTES;
             last_run = run;
         }
@@ -279,9 +279,18 @@ impl Entry {
                 unsafe { put(argument, Width::Four, id as i64) };
                 Ok(())
             }
-            (Entry::Extend, _) => {
-                Err(fail(libc::ENOTSUP, format_args!("extending the pool is not supported: create a larger one")))
+            (Entry::Extend, Some(pool)) if pool.direct.growth().is_some() => {
+                // SAFETY: by the caller.
+                let more = unsafe { take(argument, Width::Eight) } as u64;
+                let bytes = pool.direct.bytes().saturating_add(more);
+                pool.direct.grow(bytes).map(drop).map_err(|error| fail_below(&error))
             }
+            (Entry::Extend, _) => Err(fail(
+                libc::ENOTSUP,
+                format_args!(
+                    "the pool was not opened to grow (NEARPM_GROWTH): set it, use `nearpm pool resize`, or create a larger one"
+                ),
+            )),
             _ => Ok(()),
         }
     }

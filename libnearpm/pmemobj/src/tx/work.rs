@@ -25,8 +25,8 @@ fn add(thread: &Thread, pool: &Pool, offset: u64, bytes: u64, flags: u64) -> Out
     if bytes > MAX_ALLOC {
         return invalid(all, format_args!("snapshot size too large"));
     }
-    let end = offset.checked_add(bytes);
-    if offset < pool.heap.start || end.is_none_or(|end| end > pool.heap.end) {
+    let (end, heap) = (offset.checked_add(bytes), pool.heap());
+    if offset < heap.start || end.is_none_or(|end| end > heap.end) {
         return invalid(all, format_args!("object outside of heap"));
     }
     if bytes == 0 {

@@ -50,7 +50,11 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
     }
 }
 
-fn entry<L: Load, K: Key, V: Persistent>(from: &L, leaf: Ptr<Node>, at: u64) -> Result<(K::Owned, V), Error> {
+pub(super) fn entry<L: Load, K: Key, V: Persistent>(
+    from: &L,
+    leaf: Ptr<Node>,
+    at: u64,
+) -> Result<(K::Owned, V), Error> {
     let key = key_row::<K>(leaf).get(from, at)?.owned(from)?;
     Ok((key, value_row::<K, V>(leaf).get(from, at)?))
 }

@@ -6,12 +6,14 @@
 //! | `iterate.rs` | iteration |
 //! | `ranked.rs` | trees that know how many entries lie below each child |
 
+mod backwards;
 mod iterate;
 mod node;
 mod ranked;
 
 use std::marker::PhantomData;
 
+pub use backwards::Backwards;
 pub use iterate::Range;
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
 pub use ranked::Ranked;
@@ -172,10 +174,15 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         node::set_count(tx, node, count + 1)
     }
 
-    /// Moves the entries of a full leaf from the middle on to a new one. Gives the new one and its least key.
-    fn split_leaf(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
+    /// How many keys stay in a full node when one more comes at an index: half of them, but for one behind all others. Keys that rise
+    /// are never followed by one in front, so that the room in the lower half would stay free.
+    fn kept(at: u64) -> u64 {
+        if at == ROOM { ROOM - 1 } else { ROOM / 2 }
+    }
+
+    /// Moves the entries of a full leaf behind the first `half` to a new one. Gives the new one and its least key.
+    fn split_leaf(tx: &mut impl Store, full: Ptr<Node>, half: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, false)?;
-        let half = ROOM / 2;
         key_row::<K>(full).move_tail(tx, half, ROOM, key_row(upper))?;
         value_row::<K, V>(full).move_tail(tx, half, ROOM, value_row::<K, V>(upper))?;
         node::set_count(tx, upper, ROOM - half)?;
@@ -184,11 +191,10 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((separator, upper))
     }
 
-    /// Moves what is behind the middle separator of a full inner node to a new one. Gives the new one and that separator, which is in none
+    /// Moves what is behind the separator at an index of a full inner node to a new one. Gives the new one and that separator, which is in none
     /// of the two.
-    fn split_inner(tx: &mut impl Store, full: Ptr<Node>) -> Result<(K, Ptr<Node>), Error> {
+    fn split_inner(tx: &mut impl Store, full: Ptr<Node>, half: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, true)?;
-        let half = ROOM / 2;
         key_row::<K>(full).move_tail(tx, half + 1, ROOM, key_row(upper))?;
         child_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, child_row::<K>(upper))?;
         if K::COUNTED {
@@ -252,9 +258,10 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             }
             let (mut to, made) = (leaf, K::make(tx, key)?);
             if count >= ROOM {
-                let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf)?;
-                if at > ROOM / 2 {
-                    (to, at) = (upper, at - ROOM / 2);
+                let kept = PBTreeMap::<K, V>::kept(at);
+                let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf, kept)?;
+                if at > kept {
+                    (to, at) = (upper, at - kept);
                 }
                 self.insert_above(tx, map, path, separator, upper)?;
             }
@@ -279,11 +286,12 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         let mut levels = 1;
         while let Some((node, mut at)) = path.pop() {
             let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
-            let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node)).transpose()?;
+            let kept = PBTreeMap::<K, V>::kept(at);
+            let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node, kept)).transpose()?;
             if let Some((_, beside)) = above
-                && at > ROOM / 2
+                && at > kept
             {
-                (to, at) = (beside, at - ROOM / 2 - 1);
+                (to, at) = (beside, at - kept - 1);
             }
             let child = (separator, Some(upper));
             PBTreeMap::<K, V>::put(tx, to, at, child, (child_row::<K>(to), 1))?;
@@ -389,5 +397,35 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             tx.get(self)?.release(tx)?;
             tx.set(self, PBTreeMap::EMPTY)
         })
+    }
+}
+
+impl<K: Key, V: Persistent> PBTreeMap<K, V> {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<K: Key, V: Persistent> Default for PBTreeMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
+    /// Where the value of a key lies, which gets this one where it has none.
+    pub fn slot_or_insert_with(
+        self,
+        tx: &mut impl Store,
+        key: &K::Query,
+        value: impl FnOnce() -> V,
+    ) -> Result<Ptr<V>, Error> {
+        if let Some(slot) = self.slot(tx, key)? {
+            return Ok(slot);
+        }
+        self.insert(tx, key, value())?;
+        self.slot(tx, key)?
+            .ok_or(Error::Corrupt { what: "a node of a tree contradicts itself", offset: Ptr::offset(self) })
     }
 }

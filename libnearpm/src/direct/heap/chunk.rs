@@ -1,11 +1,11 @@
 //! What the index knows of a chunk.
 
-use std::sync::OnceLock;
+use std::sync::{OnceLock, atomic};
 
 use nearpm_interface::media::ChunkWord;
 
 use super::super::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::heap::{BITMAP_WORDS, capacity};
+use crate::classes::BITMAP_WORDS;
 
 /// Where a run is, as far as allocation goes.
 pub(super) mod place {
@@ -27,7 +27,12 @@ pub(super) mod holds {
     pub const OBJECT: u8 = 2;
     /// To a segment of the log.
     pub const LOG: u8 = 3;
+    /// To a run that begins in front of it.
+    pub const INNER: u8 = 4;
 }
+
+/// No word of a chunk begins like this.
+const INSIDE: u64 = 0x49 << 56;
 
 /// A bit for each object of a run.
 #[derive(Default)]
@@ -40,7 +45,7 @@ pub(super) struct Bits {
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Chunk {
-    /// Encoded [`ChunkWord`]; of a free chunk whatever it was.
+    /// Encoded [`ChunkWord`]; of a free chunk whatever it was. Of a chunk inside of a run what [`Chunk::put_inside`] stores.
     pub word: AtomicU64,
     /// The word is not in the log yet: the next commit that allocates here writes it.
     pub unwritten: AtomicBool,
@@ -51,6 +56,8 @@ pub(super) struct Chunk {
     pub place: AtomicU8,
     /// Words of `taken` below have no free bit, or had none a moment ago.
     pub hint: AtomicU8,
+    /// Objects that a run has places for.
+    pub capacity: atomic::AtomicU32,
     /// Taken objects.
     pub used: AtomicU32,
     /// Cut of the log after which a record last named bytes here.
@@ -63,9 +70,28 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
+    /// What the chunk is; one inside of a run is free by itself.
     #[inline]
     pub fn word(&self) -> ChunkWord {
-        ChunkWord::of_encoded(self.word.load(Ordering::Relaxed)).expect("the index holds what it encoded")
+        ChunkWord::of_encoded(self.word.load(Ordering::Relaxed)).unwrap_or(ChunkWord::Free)
+    }
+
+    /// From now on the chunk lies inside of a run that begins so many chunks in front of it.
+    pub fn put_inside(&self, back: u32) {
+        self.word.store(INSIDE | u64::from(back), Ordering::Relaxed);
+    }
+
+    /// The chunk does not belong to a run that begins in front of it.
+    pub fn put_outside(&self) {
+        if self.back() > 0 {
+            self.word.store(ChunkWord::Free.encode(), Ordering::Relaxed);
+        }
+    }
+
+    /// How many chunks in front of this one the run begins that it lies in; 0: in none.
+    pub fn back(&self) -> u32 {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & !u64::from(u32::MAX) == INSIDE { word as u32 } else { 0 }
     }
 
     pub fn bits(&self) -> &Bits {
@@ -73,9 +99,9 @@ impl Chunk {
     }
 
     /// Takes a free object, if there is one. Only the arena that has the chunk may.
-    pub fn take(&self, class: usize) -> Option<u32> {
+    pub fn take(&self) -> Option<u32> {
         let bits = self.bits();
-        let capacity = capacity(class);
+        let capacity = self.capacity.load(Ordering::Relaxed);
         for word in usize::from(self.hint.load(Ordering::Relaxed))..capacity.div_ceil(64) as usize {
             let free = bits.taken[word].load(Ordering::Relaxed).trailing_ones();
             let unit = word as u32 * 64 + free;
@@ -89,8 +115,13 @@ impl Chunk {
         None
     }
 
-    pub fn has_room(&self, class: usize) -> bool {
-        let capacity = capacity(class);
+    /// Places for objects that are not taken.
+    pub fn room(&self) -> u32 {
+        self.capacity.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    pub fn has_room(&self) -> bool {
+        let capacity = self.capacity.load(Ordering::Relaxed);
         (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
     }
 }

@@ -45,11 +45,6 @@ impl Chunks {
         Ok(&block[(chunk % BLOCK) as usize])
     }
 
-    /// How many there are.
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
     /// Blocks that have memory.
     #[cfg(test)]
     pub fn blocks_in_use(&self) -> usize {

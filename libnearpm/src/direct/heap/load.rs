@@ -1,6 +1,7 @@
 //! Building the index from a pool.
 
 use std::ops::Range;
+use std::sync::atomic;
 
 use nearpm_interface::media::{ChunkWord, PoolHead};
 
@@ -8,18 +9,23 @@ use super::super::sync::{AtomicU32, Mutex, Ordering};
 use super::chunk::{holds, place};
 use super::chunks::Chunks;
 use super::{Heap, lock};
+use crate::classes::{BITMAP_WORDS, capacity_of, class_named};
 use crate::error::Error;
-use crate::heap::{BITMAP_WORDS, Bitmaps, HeapLayout, HeapTables, capacity, class_named};
+use crate::heap::HeapLayout;
+use crate::heap_tables::{Bitmaps, HeapTables};
 use crate::memory::Backing;
 
 impl Heap {
-    /// Builds the index from a recovered pool, checking what it reads.
-    pub fn load(backing: &Backing, head: &PoolHead, kept: u64) -> Result<Heap, Error> {
+    /// Builds the index from a recovered pool, checking what it reads. The pool may grow to `most` bytes while it is open.
+    pub fn load(backing: &Backing, head: &PoolHead, kept: u64, most: u64) -> Result<Heap, Error> {
         let layout = HeapLayout::of(head);
+        let most = layout.grown_to(most).map_or(layout.chunks, |grown| grown.chunks);
         let mut heap = Heap {
             layout,
-            chunks: Chunks::new(layout.chunks as u32)?,
-            partial: Default::default(),
+            end: atomic::AtomicU64::new(layout.range().end),
+            chunks: Chunks::new(most as u32)?,
+            partial: std::array::from_fn(|_| Mutex::default()),
+            run_chunks: std::array::from_fn(|_| atomic::AtomicU32::new(0)),
             free: Mutex::default(),
             kept,
             cuts: AtomicU32::new(1),
@@ -53,7 +59,7 @@ impl Heap {
         Ok(heap)
     }
 
-    fn add_free(&self, chunks: Range<u32>) {
+    pub(super) fn add_free(&self, chunks: Range<u32>) {
         if !chunks.is_empty() {
             lock(&self.free).spans.add(chunks.start, chunks.end - chunks.start);
         }
@@ -68,11 +74,13 @@ impl Heap {
         let entry = &self.chunks[chunk];
         entry.word.store(decoded.encode(), Ordering::Relaxed);
         match decoded {
-            ChunkWord::Run { object_bytes } if tables.bits(chunk) > 0 => {
-                let class = class_named(object_bytes);
+            ChunkWord::Run { object_bytes, chunks } if tables.bits(chunk) > 0 => {
+                let (class, capacity) = (class_named(object_bytes), capacity_of(object_bytes, chunks));
                 self.load_bits(chunk, tables.bitmap(chunk));
-                self.mark(chunk, 1, holds::RUN);
-                if tables.bits(chunk) < capacity(class) {
+                self.mark(chunk, chunks, holds::RUN);
+                entry.capacity.store(capacity, Ordering::Relaxed);
+                self.run_chunks[class].fetch_add(chunks, Ordering::Relaxed);
+                if tables.bits(chunk) < capacity {
                     entry.place.store(place::LISTED, Ordering::Relaxed);
                     lock(&self.partial[class]).push(chunk);
                 } else {
@@ -83,6 +91,7 @@ impl Heap {
                 entry.allocated.store(true, Ordering::Relaxed);
                 self.mark(chunk, chunks, holds::OBJECT);
             }
+            ChunkWord::Tables { .. } => {}
             _ => return Ok((true, chunks)),
         }
         Ok((false, chunks))

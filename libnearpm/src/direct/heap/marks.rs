@@ -47,8 +47,16 @@ impl Heap {
 
     /// From now on the bytes of chunks belong to something else.
     pub(super) fn mark(&self, chunk: u32, chunks: u32, to: u8) {
-        for chunk in chunk..chunk + chunks {
-            self.chunks[chunk].holds.store(to, Ordering::Relaxed);
+        for at in 0..chunks {
+            let entry = &self.chunks[chunk + at];
+            let inside = to == holds::RUN && at > 0;
+            // The other chunks of a run know where it begins, before anybody looks for its objects there.
+            if inside {
+                entry.put_inside(at)
+            } else {
+                entry.put_outside()
+            }
+            entry.holds.store(if inside { holds::INNER } else { to }, Ordering::Relaxed);
         }
     }
 
@@ -62,21 +70,30 @@ impl Heap {
     }
 
     #[inline]
-    fn holds_object(&self, chunk: u32) -> bool {
+    fn holds_object(&self, number: u32) -> bool {
         // Where none was ever in use there is no object.
-        let Ok(chunk) = self.chunks.look(chunk) else { return false };
-        match chunk.holds.load(Ordering::Relaxed) {
-            holds::RUN => chunk.used.load(Ordering::Relaxed) > 0,
-            holds::OBJECT => true,
-            _ => false,
+        let Ok(chunk) = self.chunks.look(number) else { return false };
+        // Mostly it is that.
+        let holds = chunk.holds.load(Ordering::Relaxed);
+        if holds == holds::RUN {
+            return chunk.used.load(Ordering::Relaxed) > 0;
         }
+        holds == holds::OBJECT || holds == holds::INNER && self.holds_inside(number, chunk)
+    }
+
+    /// The same for a chunk that belongs to a run which begins in front of it.
+    #[cold]
+    fn holds_inside(&self, number: u32, chunk: &Chunk) -> bool {
+        let first = &self.chunks[number - chunk.back()];
+        first.holds.load(Ordering::Relaxed) == holds::RUN && first.used.load(Ordering::Relaxed) > 0
     }
 
     /// The chunks in a range of the heap, which is not empty: their numbers.
     #[inline]
     fn numbers_of(&self, range: &Range<u64>) -> Range<u32> {
-        let first = (range.start - self.layout.first) / CHUNK_BYTES;
-        let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES).min(self.layout.chunks - 1);
+        let heap = self.range();
+        let first = (range.start - heap.start) / CHUNK_BYTES;
+        let last = (range.end.min(heap.end) - 1 - heap.start) / CHUNK_BYTES;
         first as u32..last as u32 + 1
     }
 

@@ -8,6 +8,9 @@
 //! A chunk that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
 //! scarce: on the medium a run without objects is free space.
 //!
+//! What is read at every access and hardly ever changes (where the heap ends, how many objects a run has room for) is the standard library's, so
+//! that the tests that try every order of events (`orders.rs`) do not try those.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `chunk.rs` | what the index knows of a chunk |
@@ -16,7 +19,7 @@
 //! | `marks.rs` | which chunks the log names |
 
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, atomic};
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
@@ -25,8 +28,9 @@ use chunks::Chunks;
 
 use super::Reservation;
 use super::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
+use crate::classes::{CLASSES, capacity_of, class_named};
 use crate::error::Error;
-use crate::heap::{CLASSES, Form, HeapLayout, capacity, class_of};
+use crate::heap::{Form, HeapLayout};
 use crate::spans::Spans;
 use crate::statistics::HeapState;
 
@@ -96,10 +100,15 @@ impl Free {
 
 /// The index.
 pub(crate) struct Heap {
+    /// As it was when the pool was opened: it may have grown.
     layout: HeapLayout,
+    /// Offset of the end of the last chunk.
+    end: atomic::AtomicU64,
     chunks: Chunks,
     /// Runs that may have room and are in no arena, by class.
     partial: [Mutex<Vec<u32>>; CLASSES.len()],
+    /// Chunks of all runs, by class.
+    run_chunks: [atomic::AtomicU32; CLASSES.len()],
     free: Mutex<Free>,
     /// Chunks that no object gets, be they free or in the log: without room for its log a pool that is full could not free
     /// anything.
@@ -116,8 +125,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Heap {
     /// Offsets that objects may have.
+    #[inline]
     pub fn range(&self) -> Range<u64> {
-        self.layout.range()
+        self.layout.first..self.end.load(Ordering::Relaxed)
+    }
+
+    /// All chunks.
+    pub fn chunks(&self) -> u64 {
+        (self.end.load(Ordering::Relaxed) - self.layout.first) / CHUNK_BYTES
+    }
+
+    /// The layout as it is now.
+    pub fn layout(&self) -> HeapLayout {
+        self.layout.with_chunks(self.chunks())
+    }
+
+    /// The pool has grown, and the tables of the new chunks say that these are free.
+    pub fn grow(&self, to: &HeapLayout) {
+        let former = self.layout();
+        let new = self.end.load(Ordering::Relaxed)..to.range().end;
+        self.end.store(new.end, Ordering::Release);
+        let mut next = former.chunks as u32;
+        for zone in to.zones_since(&former) {
+            self.add_free(next..zone.chunks.start);
+            let tables = ChunkWord::Tables { chunks: zone.tables };
+            self.chunks[zone.chunks.start].word.store(tables.encode(), Ordering::Relaxed);
+            next = zone.chunks.start + zone.tables;
+        }
+        self.add_free(next..to.chunks as u32);
     }
 
     /// Free bytes: in free chunks, and in runs with room that no thread has at hand.
@@ -126,7 +161,7 @@ impl Heap {
         let mut free = chunks.spans.chunks().saturating_sub(chunks.kept_free(self.kept)) * CHUNK_BYTES;
         drop(chunks);
         for (class, list) in self.partial.iter().enumerate() {
-            let room = |&c: &u32| u64::from(capacity(class) - self.chunks[c].used.load(Ordering::Relaxed));
+            let room = |&c: &u32| u64::from(self.chunks[c].room());
             free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
         }
         free
@@ -146,7 +181,7 @@ impl Heap {
         if bytes == 0 {
             return Err(Error::ZeroSize { what: "an allocation" });
         }
-        match class_of(bytes) {
+        match self.layout.classes.class_of(bytes) {
             Some(class) => self.reserve_unit(arena, class, bytes, runs, fresh),
             None => {
                 let full = || Error::Full { requested: bytes, free: self.free_bytes() };
@@ -173,7 +208,7 @@ impl Heap {
         loop {
             let chunk = arena.current[class];
             if chunk != NONE {
-                if let Some(unit) = self.chunks[chunk].take(class) {
+                if let Some(unit) = self.chunks[chunk].take() {
                     return Ok(Reservation { offset: self.layout.chunk(chunk) + u64::from(unit) * size, bytes: size });
                 }
                 self.leave(chunk, class);
@@ -182,14 +217,13 @@ impl Heap {
             arena.current[class] = match self.take_partial(class) {
                 Some(chunk) => chunk,
                 None => {
-                    let word = ChunkWord::Run { object_bytes: CLASSES[class] };
                     let full = || Error::Full { requested: bytes, free: self.free_bytes() };
                     if runs == Runs::Elsewhere && self.is_scarce() {
                         return Err(full());
                     }
-                    let chunk = self.take_chunks(1, word, 0).ok_or_else(full)?;
+                    let (chunk, chunks) = self.take_run(class).ok_or_else(full)?;
                     if let Some(fresh) = fresh.take() {
-                        fresh(self.layout.chunk(chunk), CHUNK_BYTES);
+                        fresh(self.layout.chunk(chunk), u64::from(chunks) * CHUNK_BYTES);
                     }
                     chunk
                 }
@@ -197,8 +231,26 @@ impl Heap {
         }
     }
 
+    /// Makes a new run: first chunk, and how many there are. Where there is no piece as long as it should be it becomes a shorter one.
+    fn take_run(&self, class: usize) -> Option<(u32, u32)> {
+        let of_class = &self.run_chunks[class];
+        let mut chunks = self.layout.classes.chunks_of_run(class, of_class.load(Ordering::Relaxed));
+        loop {
+            let word = ChunkWord::Run { object_bytes: CLASSES[class], chunks };
+            if let Some(chunk) = self.take_chunks(chunks, word, 0) {
+                of_class.fetch_add(chunks, Ordering::Relaxed);
+                return Some((chunk, chunks));
+            }
+            let shorter = self.layout.classes.chunks_of_run(class, chunks / 2);
+            if shorter >= chunks {
+                return None;
+            }
+            chunks = shorter;
+        }
+    }
+
     fn is_scarce(&self) -> bool {
-        lock(&self.free).spans.chunks() < SCARCE.min(self.layout.chunks / 4 * 3)
+        lock(&self.free).spans.chunks() < SCARCE.min(self.chunks() / 4 * 3)
     }
 
     /// Whether so large a part of the heap is in free chunks that space is nothing to be spared: an eighth.
@@ -222,7 +274,7 @@ impl Heap {
         entry.hint.store(0, Ordering::Relaxed);
         entry.place.store(place::FULL, Ordering::SeqCst);
         // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.
-        if entry.has_room(class) {
+        if entry.has_room() {
             self.list(chunk, class);
         }
     }
@@ -237,7 +289,7 @@ impl Heap {
         let entry = &self.chunks[chunk];
         // Since the caller's object was freed the run may have been emptied, broken up, and filled as one of another class. As long as
         // it is of this one it cannot become another: for that it would have to leave the list that is locked.
-        let is_run = || entry.word() == ChunkWord::Run { object_bytes: CLASSES[class] };
+        let is_run = || matches!(entry.word(), ChunkWord::Run { object_bytes, .. } if object_bytes == CLASSES[class]);
         if entry.place.load(Ordering::SeqCst) == place::FULL && is_run() {
             entry.place.store(place::LISTED, Ordering::SeqCst);
             list.push(chunk);
@@ -274,11 +326,15 @@ impl Heap {
         let holds = match word {
             ChunkWord::Log { .. } => holds::LOG,
             ChunkWord::Large { .. } => holds::OBJECT,
-            ChunkWord::Run { .. } | ChunkWord::Free => holds::RUN,
+            ChunkWord::Run { .. } => holds::RUN,
+            ChunkWord::Free | ChunkWord::Tables { .. } => holds::NOTHING,
         };
         self.mark(chunk, chunks, holds);
         let entry = &self.chunks[chunk];
         entry.word.store(word.encode(), Ordering::Relaxed);
+        if let ChunkWord::Run { object_bytes, chunks } = word {
+            entry.capacity.store(capacity_of(object_bytes, chunks), Ordering::Relaxed);
+        }
         entry.unwritten.store(true, Ordering::Relaxed);
         entry.allocated.store(false, Ordering::Relaxed);
         entry.place.store(place::TAKEN, Ordering::Relaxed);
@@ -287,14 +343,15 @@ impl Heap {
     }
 
     fn break_up_empty_runs(&self) {
-        for list in &self.partial {
+        for (list, of_class) in self.partial.iter().zip(&self.run_chunks) {
             lock(list).retain(|&chunk| {
                 let entry = &self.chunks[chunk];
                 let empty = entry.used.load(Ordering::SeqCst) == 0;
-                if empty {
+                if empty && let ChunkWord::Run { chunks, .. } = entry.word() {
                     entry.place.store(place::TAKEN, Ordering::SeqCst);
-                    entry.holds.store(holds::NOTHING, Ordering::Relaxed);
-                    lock(&self.free).spans.add(chunk, 1);
+                    self.mark(chunk, chunks, holds::NOTHING);
+                    of_class.fetch_sub(chunks, Ordering::Relaxed);
+                    lock(&self.free).spans.add(chunk, chunks);
                 }
                 !empty
             });
@@ -307,14 +364,9 @@ impl Heap {
         most.saturating_sub(free.log).min(free.spans.chunks())
     }
 
-    /// All chunks.
-    pub fn chunks(&self) -> u64 {
-        self.layout.chunks
-    }
-
     /// Whether an object would have space if these segments of the log, first chunk and number, were free.
     pub fn has_space_without(&self, bytes: u64, log: impl Iterator<Item = (u32, u32)>) -> bool {
-        let chunks = if class_of(bytes).is_some() { 1 } else { bytes.div_ceil(CHUNK_BYTES) };
+        let chunks = bytes.div_ceil(CHUNK_BYTES);
         let mut spans = lock(&self.free).spans.clone();
         log.for_each(|(chunk, chunks)| spans.add(chunk, chunks));
         let Ok(piece) = u32::try_from(chunks) else { return false };
@@ -333,11 +385,10 @@ impl Heap {
     }
 
     /// Where the tables say what a range of the heap is.
-    pub fn tables_of(&self, range: &Range<u64>) -> [Range<u64>; 2] {
+    pub fn tables_of(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
         let first = ((range.start - self.layout.first) / CHUNK_BYTES) as u32;
         let last = ((range.end - 1 - self.layout.first) / CHUNK_BYTES) as u32;
-        let bitmap = self.layout.bitmap_word(first, 0)..self.layout.bitmap_word(last + 1, 0);
-        [self.layout.word(first)..self.layout.word(last + 1), bitmap]
+        self.layout().tables_of(first..last + 1)
     }
 
     /// The place that begins at an offset, taken or not, and its first chunk.
@@ -350,16 +401,32 @@ impl Heap {
         let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
         let entry = &self.chunks[chunk];
         match entry.word() {
-            ChunkWord::Run { object_bytes } => {
-                let class = class_of(object_bytes.into())?;
-                let unit = inside as u32 / object_bytes;
-                let begins = u64::from(unit * object_bytes) == inside && unit < capacity(class);
-                begins.then_some((entry, Place::Unit { chunk, unit, class }))
-            }
+            ChunkWord::Run { object_bytes, .. } => Self::unit_at(entry, chunk, inside, object_bytes),
             ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => {
                 (inside == 0).then_some((entry, Place::Chunks { chunk, chunks }))
             }
-            ChunkWord::Free => None,
+            ChunkWord::Free | ChunkWord::Tables { .. } => self.place_inside(offset, chunk, entry.back()),
+        }
+    }
+
+    /// The object of a run, which begins with this chunk, that begins so many bytes behind the start of that.
+    #[inline(always)]
+    fn unit_at(entry: &Chunk, chunk: u32, inside: u64, object_bytes: u32) -> Option<(&Chunk, Place)> {
+        let (class, unit) = (class_named(object_bytes), inside as u32 / object_bytes);
+        let begins = u64::from(unit * object_bytes) == inside && unit < entry.capacity.load(Ordering::Relaxed);
+        begins.then_some((entry, Place::Unit { chunk, unit, class }))
+    }
+
+    /// The place that begins at an offset in a chunk of a run that begins so many chunks in front of it.
+    #[cold]
+    fn place_inside(&self, offset: u64, chunk: u32, back: u32) -> Option<(&Chunk, Place)> {
+        let first = chunk - back;
+        let entry = &self.chunks[first];
+        match entry.word() {
+            ChunkWord::Run { object_bytes, .. } if back > 0 => {
+                Self::unit_at(entry, first, offset - self.layout.chunk(first), object_bytes)
+            }
+            _ => None,
         }
     }
 
@@ -385,16 +452,18 @@ impl Heap {
 
     /// The end of the place that has the byte at an offset, if something is taken there.
     pub fn place_end(&self, offset: u64) -> Option<u64> {
-        let chunk = ((offset.checked_sub(self.layout.first)?) / CHUNK_BYTES) as u32;
-        let inside = (offset - self.layout.first) % CHUNK_BYTES;
-        match self.chunks.look(chunk).ok()?.word() {
-            ChunkWord::Run { object_bytes } => {
-                let size = u64::from(object_bytes);
-                Some(offset - inside + inside / size * size + size)
-            }
-            // Of one over several chunks the first one alone says what it is.
-            _ => None,
+        if !self.range().contains(&offset) {
+            return None;
         }
+        let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
+        // Of a run over several chunks the first one alone says what it is.
+        let first = match self.chunks[chunk].word() {
+            ChunkWord::Free => chunk - self.chunks[chunk].back(),
+            _ => chunk,
+        };
+        let ChunkWord::Run { object_bytes, .. } = self.chunks[first].word() else { return None };
+        let (start, size) = (self.layout.chunk(first), u64::from(object_bytes));
+        Some(start + (offset - start) / size * size + size)
     }
 
     /// What makes an object the root; 0 for none.
@@ -515,8 +584,9 @@ impl Heap {
     /// The first allocated object behind `after`; 0: the first of all.
     pub fn next_object(&self, after: u64) -> Option<u64> {
         let start = after.max(self.layout.first).checked_sub(self.layout.first)?;
-        let mut chunk = (start / CHUNK_BYTES) as u32;
-        while u64::from(chunk) < self.layout.chunks {
+        let first = (start / CHUNK_BYTES) as u32;
+        let mut chunk = first;
+        while u64::from(chunk) < self.chunks() {
             let entry = match self.chunks.look(chunk) {
                 Ok(entry) => entry,
                 Err(end) => {
@@ -524,17 +594,22 @@ impl Heap {
                     continue;
                 }
             };
-            let base = self.layout.chunk(chunk);
+            if chunk == first {
+                // In the middle of a run its objects may follow.
+                chunk -= entry.back();
+            }
+            let (entry, base) = (&self.chunks[chunk], self.layout.chunk(chunk));
             match entry.word() {
-                ChunkWord::Run { object_bytes } => {
-                    let units = CHUNK_BYTES as u32 / object_bytes;
+                ChunkWord::Run { object_bytes, chunks } => {
+                    let units = entry.capacity.load(Ordering::Relaxed);
                     let found = (0..units)
                         .filter(|u| base + u64::from(u * object_bytes) > after)
                         .find(|u| Self::is_allocated(entry, *u));
                     if let Some(unit) = found {
                         return Some(base + u64::from(unit * object_bytes));
                     }
-                    chunk += 1;
+                    // Without objects its other chunks are free, or something else.
+                    chunk += if entry.used.load(Ordering::Relaxed) > 0 { chunks } else { 1 };
                 }
                 ChunkWord::Large { chunks } => {
                     if entry.allocated.load(Ordering::Relaxed) && base > after {
@@ -542,7 +617,7 @@ impl Heap {
                     }
                     chunk += chunks;
                 }
-                ChunkWord::Log { chunks } => chunk += chunks,
+                ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunk += chunks,
                 ChunkWord::Free => chunk += 1,
             }
         }
@@ -558,13 +633,14 @@ impl Heap {
     pub fn state(&self) -> HeapState {
         let mut next = 0;
         HeapState::of(std::iter::from_fn(|| {
-            if next >= self.chunks.count() {
+            if u64::from(next) >= self.chunks() {
                 return None;
             }
             let found = self.chunks.look(next).map(|entry| (entry.word(), entry.used.load(Ordering::Relaxed)));
             let (word, used) = found.unwrap_or((ChunkWord::Free, 0));
             next += match word {
-                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } => chunks,
+                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunks,
+                ChunkWord::Run { chunks, .. } if used > 0 => chunks,
                 ChunkWord::Free | ChunkWord::Run { .. } => 1,
             };
             Some((word, used))
@@ -575,7 +651,7 @@ impl Heap {
     pub fn ranges_in_use(&self) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
         let mut chunk = 0;
-        while u64::from(chunk) < self.layout.chunks {
+        while u64::from(chunk) < self.chunks() {
             let entry = match self.chunks.look(chunk) {
                 Ok(entry) => entry,
                 Err(end) => {
@@ -584,9 +660,10 @@ impl Heap {
                 }
             };
             let (chunks, in_use) = match entry.word() {
-                ChunkWord::Run { .. } => (1, entry.used.load(Ordering::Relaxed) > 0),
+                ChunkWord::Run { chunks, .. } if entry.used.load(Ordering::Relaxed) > 0 => (chunks, true),
+                ChunkWord::Run { .. } => (1, false),
                 ChunkWord::Large { chunks } => (chunks, true),
-                ChunkWord::Log { chunks } => (chunks, false),
+                ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => (chunks, false),
                 ChunkWord::Free => (1, false),
             };
             if in_use {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::shard::move_to;
 use super::store::{Model, contents, create, empty, options, peek, poke};
-use super::{Allowed, DirectOptions, DirectPool, Mode, verify};
+use super::{Allowed, DirectPool, Mode, verify};
 use crate::memory::{Memory, TestMemory};
 use crate::{Durability, Error};
 
@@ -130,7 +130,7 @@ fn nothing_follows_a_truncation_that_failed() {
 #[test]
 fn a_persist_waits_for_commits_on_their_way() {
     let seam = Seam::new(TestMemory::new(1 << 20).one_domain());
-    let asynchronous = DirectOptions { durability: Durability::Asynchronous, ..options(Mode::WorkingCopy) };
+    let asynchronous = options(Mode::WorkingCopy).durability(Durability::Asynchronous);
     drop(create(seam.memory.clone(), &asynchronous, 1).unwrap());
     let pool = Arc::new(DirectPool::open_in(Box::new(seam.clone()), &asynchronous).unwrap());
     let mut model = empty();

@@ -3,8 +3,9 @@
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use rand::RngExt;
 
-use super::super::{DirectOptions, DirectPool};
+use super::super::DirectPool;
 use crate::Survives;
+use crate::options::Options;
 
 const POOL_BYTES: u64 = 64 << 20;
 
@@ -22,7 +23,7 @@ fn size(random: &mut TestRng) -> u64 {
 fn a_long_run_wastes_little_and_gives_everything_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    let options = DirectOptions { survives: Survives::ProcessCrash, ..DirectOptions::default() };
+    let options = Options::new().survives(Survives::ProcessCrash);
     let pool = DirectPool::create(path.to_str().unwrap(), POOL_BYTES, &options).unwrap();
     let heap = pool.heap().end - pool.heap().start;
     let whole = pool.free_bytes();

@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex};
 use store::{Model, Operations, contents, create, empty, options};
 
 use super::shard::move_to;
-use super::{DirectOptions, DirectPool, Mode};
+use super::{DirectPool, Mode};
 use crate::memory::{Event, Image, TestMemory, planted, run_on_processor};
+use crate::options::Options;
 use crate::{Durability, Mechanism};
 
 /// Small, because a cut costs an open, which reads all of it.
@@ -156,8 +157,8 @@ impl Run {
         if self.one_domain { memory.one_domain() } else { memory }
     }
 
-    fn options(self) -> DirectOptions {
-        DirectOptions { durability: self.durability, mechanism: self.mechanism, ..options(self.mode) }
+    fn options(self) -> Options {
+        options(self.mode).durability(self.durability).mechanism(self.mechanism)
     }
 
     /// Makes the run; gives the number of cuts, or the first that was not survived.

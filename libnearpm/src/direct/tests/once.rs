@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::store::{Operations, contents, create, empty, options, peek, poke};
 use super::{Allowed, Cuts, Mode, POOL_BYTES, Run, cut_recovery, thorough, verify};
-use crate::direct::{DirectOptions, DirectPool};
+use crate::direct::DirectPool;
 use crate::memory::{Image, TestMemory};
 use crate::planted::{Fault, plant};
 use crate::{Durability, Statistics};
@@ -122,7 +122,7 @@ fn cuts_find_what_is_done_wrong() {
 /// A pool as on a file.
 fn pool(durability: Durability) -> (TestMemory, DirectPool) {
     let memory = TestMemory::from_image(vec![0; POOL_BYTES]).one_domain();
-    let options = DirectOptions { durability, ..options(Mode::WorkingCopy) };
+    let options = options(Mode::WorkingCopy).durability(durability);
     let pool = create(memory.clone(), &options, 1).unwrap();
     (memory, pool)
 }

@@ -8,8 +8,8 @@ use crate::direct::Transaction;
 use crate::memory::TestMemory;
 
 const BYTES: usize = 2 << 20;
-/// Larger than a chunk.
-const OBJECT_BYTES: u64 = 70_000;
+/// Larger than a chunk, and of no class: it has whole chunks.
+const OBJECT_BYTES: u64 = 80_000;
 
 /// A transaction that stays open, and whose stores are durable already: only its undo records can take them back.
 fn leave_open(pool: &DirectPool, offset: u64) -> Transaction {

@@ -2,17 +2,18 @@
 //! in turn, so that each run is the same.
 
 use super::super::shard::SHARDS;
-use super::super::{DirectOptions, DirectPool, Mode, Reservation, Transaction};
+use super::super::{DirectPool, Mode, Reservation, Transaction};
 use super::move_to;
 use super::store::{peek, poke};
 use crate::error::Error;
 use crate::memory::TestMemory;
+use crate::options::Options;
 
 const THREADS: usize = 256;
 const MODES: [Mode; 2] = [Mode::WorkingCopy, Mode::InPlace];
 
 fn pool(mode: Mode, bytes: usize) -> DirectPool {
-    let options = DirectOptions { mode, ..DirectOptions::default() };
+    let options = Options::new().mode(mode);
     DirectPool::create_in(Box::new(TestMemory::new(bytes)), &options).unwrap()
 }
 
@@ -128,7 +129,7 @@ fn a_transaction_in_place_that_finds_no_room_for_its_log_is_taken_back() {
 #[test]
 fn a_full_pool_that_is_opened_again_can_be_emptied() {
     for mode in MODES {
-        let options = DirectOptions { mode, ..DirectOptions::default() };
+        let options = Options::new().mode(mode);
         let memory = TestMemory::new(1 << 20);
         let pool = DirectPool::create_in(Box::new(memory.clone()), &options).unwrap();
         let grow = |pool: &DirectPool| -> Result<u64, Error> {

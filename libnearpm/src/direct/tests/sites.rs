@@ -1,8 +1,8 @@
 //! Every write-back and fence is needed: each is left out in turn, and the power cuts must find out.
 
 use super::{Cuts, Mode, POOL_BYTES, Run, thorough};
-use crate::Durability;
 use crate::memory::planted::{self, Site};
+use crate::{Durability, Mechanism};
 
 /// Lines above a step, or of it, in which a comment may say why no cut shows that it is needed.
 const REASON_LINES: usize = 4;
@@ -12,6 +12,7 @@ fn is_explained(&(_, file, line): &Site) -> bool {
     let source = match file.rsplit('/').next() {
         Some("lifetime.rs") => include_str!("../lifetime.rs"),
         Some("truncate.rs") => include_str!("../truncate.rs"),
+        Some("by_mechanism.rs") => include_str!("../by_mechanism.rs"),
         Some("segments.rs") => include_str!("../../recovery/segments.rs"),
         _ => return false,
     };
@@ -19,10 +20,10 @@ fn is_explained(&(_, file, line): &Site) -> bool {
     source.lines().take(line).skip(line.saturating_sub(REASON_LINES)).any(|text| text.contains("// Unseen"))
 }
 
-/// Asynchronous commits are those of a third kind of run.
-type Kind = (Mode, Durability);
+/// Asynchronous commits are those of a third kind of run, and those that a mechanism brings home of a fourth.
+type Kind = (Mode, Durability, Option<Mechanism>);
 
-fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
+fn run((mode, durability, mechanism): Kind, seed: u64, cuts: Cuts) -> Run {
     Run {
         mode,
         seed,
@@ -30,7 +31,7 @@ fn run((mode, durability): Kind, seed: u64, cuts: Cuts) -> Run {
         evict_one_in: [9, 0, 2][seed as usize % 3],
         cuts,
         durability,
-        mechanism: None,
+        mechanism,
         pool_bytes: POOL_BYTES,
         one_domain: durability == Durability::Asynchronous,
     }
@@ -46,7 +47,12 @@ fn sites(kind: Kind) -> Vec<Site> {
     });
     // The steps of a transaction show within seconds; all of them take minutes.
     let all = ["/direct/", "/recovery/segments.rs", "/recovery/home.rs"];
-    let tried = if thorough() { &all[..] } else { &["direct/transaction.rs", "direct/once.rs"] };
+    let tried = match kind.2 {
+        // Those of records, and of the recovery, are tried without.
+        Some(_) => &["/direct/by_mechanism.rs", "/mechanism/"][..],
+        None if thorough() => &all,
+        None => &["direct/transaction.rs", "direct/once.rs"],
+    };
     planted::seen().into_iter().filter(|(_, file, _)| tried.iter().any(|part| file.contains(part))).collect()
 }
 
@@ -78,22 +84,43 @@ fn each_step_is_needed(kind: Kind) {
         println!("{kind:?}: without {site:?} no cut shows it; the source says why");
     }
     // Where a drain is that of all, new objects need none of their own.
-    let few = if kind.1 == Durability::Asynchronous { 1 } else { 2 };
-    assert!(seen.len() > if thorough() { 20 } else { few }, "only {} steps were tried", seen.len());
+    let least = if kind.2.is_some() || kind.1 == Durability::Asynchronous && !thorough() {
+        1
+    } else if thorough() {
+        20
+    } else {
+        2
+    };
+    assert!(seen.len() > least, "only {} steps were tried", seen.len());
     assert!(unexplained.is_empty(), "nothing fails without {unexplained:#?}");
 }
 
 #[test]
 fn each_step_of_a_working_copy_is_needed() {
-    each_step_is_needed((Mode::WorkingCopy, Durability::Durable));
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable, None));
 }
 
 #[test]
 fn each_step_in_place_is_needed() {
-    each_step_is_needed((Mode::InPlace, Durability::Durable));
+    each_step_is_needed((Mode::InPlace, Durability::Durable, None));
 }
 
 #[test]
 fn each_step_of_asynchronous_commits_is_needed() {
-    each_step_is_needed((Mode::WorkingCopy, Durability::Asynchronous));
+    each_step_is_needed((Mode::WorkingCopy, Durability::Asynchronous, None));
+}
+
+#[test]
+fn each_step_of_commits_by_undo_logs_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable, Some(Mechanism::Undo)));
+}
+
+#[test]
+fn each_step_of_commits_by_redo_logs_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable, Some(Mechanism::Redo)));
+}
+
+#[test]
+fn each_step_of_commits_by_checkpoints_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable, Some(Mechanism::Checkpoint)));
 }

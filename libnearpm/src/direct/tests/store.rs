@@ -5,8 +5,9 @@ use std::ops::Range;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use rand::RngExt;
 
-use super::super::{DirectOptions, DirectPool, Mode, Transaction};
+use super::super::{DirectPool, Mode, Transaction};
 use crate::memory::TestMemory;
+use crate::options::Options;
 use crate::{Durability, Error};
 
 /// Places of the store: words of the root object, each the offset of an object or 0.
@@ -26,8 +27,8 @@ pub fn empty() -> Model {
 }
 
 /// Options of the tests.
-pub fn options(mode: Mode) -> DirectOptions {
-    DirectOptions { mode, durability: Durability::Durable, id: Some(9), ..DirectOptions::default() }
+pub fn options(mode: Mode) -> Options {
+    Options::new().mode(mode).durability(Durability::Durable).id(9)
 }
 
 /// What the program sees.
@@ -47,7 +48,7 @@ fn word(pool: &DirectPool, offset: u64) -> u64 {
 }
 
 /// Creates a pool with empty stores.
-pub fn create(memory: TestMemory, options: &DirectOptions, stores: u64) -> Result<DirectPool, Error> {
+pub fn create(memory: TestMemory, options: &Options, stores: u64) -> Result<DirectPool, Error> {
     let pool = DirectPool::create_in(Box::new(memory), options)?;
     prepare(&pool, stores)?;
     Ok(pool)

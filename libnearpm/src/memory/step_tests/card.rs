@@ -20,7 +20,7 @@ use nearpm_interface::geometry::POOLS_BASE;
 use super::common::{Model, Operation, apply, check_leaks, contents, create, operations};
 use super::object::Object;
 use super::{same, say, thorough};
-use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions, cards};
+use crate::{Durability, Engine, Error, Mechanism, Options, Pool, cards};
 
 const POOL_BYTES: u64 = 512 * 1024;
 
@@ -110,8 +110,8 @@ pub enum Scenario {
     DirectBy(Mechanism, Durability),
 }
 
-fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024).epoch_ops(5).id(9)
+fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).engine(Engine::Card).lanes(2).ring_bytes(64 * 1024).epoch_ops(5).id(9)
 }
 
 fn mock(seed: u64) -> MockOptions {
@@ -204,7 +204,7 @@ fn recovers_named(
 }
 
 /// Half of the commits that runs are cut in wait for durability. Now and then the processor does the work of the card.
-fn options_of(mechanism: Mechanism, seed: u64) -> PoolOptions {
+fn options_of(mechanism: Mechanism, seed: u64) -> Options {
     let durability = if seed.is_multiple_of(2) { Durability::Durable } else { Durability::Asynchronous };
     let engine = if seed % 5 == 4 { Engine::Cpu } else { Engine::Card };
     options(mechanism).durability(durability).engine(engine)

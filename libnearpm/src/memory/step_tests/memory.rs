@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::{Event, Image, TestMemory, planted};
 use super::{same, say, thorough};
-use crate::{Durability, Mechanism, Pool, PoolOptions};
+use crate::{Durability, Mechanism, Options, Pool};
 
 const POOL_BYTES: usize = 512 * 1024;
 
@@ -86,10 +86,10 @@ impl super::Scenario for Scenario {
 }
 
 /// Half of the commits wait for durability.
-fn options(mechanism: Mechanism, seed: u64) -> PoolOptions {
+fn options(mechanism: Mechanism, seed: u64) -> Options {
     let durability = [Durability::Durable, Durability::Asynchronous][seed as usize % 2];
     let ring_bytes = if mechanism == Mechanism::Checkpoint { 64 * 1024 } else { 16 * 1024 };
-    PoolOptions::new().mechanism(mechanism).durability(durability).lanes(2).ring_bytes(ring_bytes).epoch_ops(5).id(9)
+    Options::new().mechanism(mechanism).durability(durability).lanes(2).ring_bytes(ring_bytes).epoch_ops(5).id(9)
 }
 
 /// Memory that holds this, behind a cache that evicts often, never, or now and then.
@@ -97,7 +97,7 @@ fn memory(image: Image, seed: u64) -> TestMemory {
     TestMemory::from_image(image).evict([5, 0, 2][seed as usize % 3], seed)
 }
 
-fn open(options: &PoolOptions, memory: &TestMemory) -> Result<Pool, String> {
+fn open(options: &Options, memory: &TestMemory) -> Result<Pool, String> {
     options.open_in(Box::new(memory.clone())).map_err(say)
 }
 

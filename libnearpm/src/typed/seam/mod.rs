@@ -193,6 +193,36 @@ pub trait Store: Load {
             None => root::make(self, zero::<T>()),
         }
     }
+
+    /// The root of a pool that a former version of the program may have made, with another type: then `change` makes the new value of the old one,
+    /// and the old object is freed. Collections go over by their handles, and stay where they are; what is left out is to be released. A pool
+    /// without a root gets one of zeros.
+    ///
+    /// # Errors
+    /// [`Error::RootType`] where the root is of neither type; those of `change`; [`Error::Full`].
+    fn migrate_root<Old: Persistent, New: Persistent>(
+        &mut self,
+        change: impl FnOnce(&mut Self, Old) -> Result<New, Error>,
+    ) -> Result<Ptr<New>, Error>
+    where
+        Self: Sized,
+    {
+        match root::find::<New>(self) {
+            Ok(Some(root)) => return Ok(root),
+            Ok(None) => return self.root_or_zeroed(),
+            Err(Error::RootType { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        let (old, object) = (root::find::<Old>(self)?, self.root_object()?);
+        let Some(old) = old else { return self.root_or_zeroed() };
+        whole(self, |tx| {
+            let value = tx.get(old)?;
+            let value = change(tx, value)?;
+            let new = root::make(tx, value)?;
+            tx.free_object(object)?;
+            Ok(new)
+        })
+    }
 }
 
 fn destroy_object<T: Persistent, S: Store>(tx: &mut S, [object, ..]: [u64; 4]) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use nearpm::{Durability, Engine, Mechanism, PoolOptions, size};
+use nearpm::{Durability, Engine, Mechanism, Options, size};
 use nearpm_driver::Posting;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
@@ -163,8 +163,8 @@ impl RunArguments {
     }
 
     /// Options of the pool. Epochs are cut by the run.
-    pub fn pool_options(&self, engine: Engine) -> PoolOptions {
-        let options = PoolOptions::new().mechanism(self.mechanism).engine(engine).lanes(1).ring_bytes(self.ring);
+    pub fn pool_options(&self, engine: Engine) -> Options {
+        let options = Options::new().mechanism(self.mechanism).engine(engine).lanes(1).ring_bytes(self.ring);
         options.epoch_ops(0).id(1).durability(self.durability())
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use nearpm::{Durability, Engine, Error, Pool, PoolOptions, Problem, Statistics};
+use nearpm::{Durability, Engine, Error, Options, Pool, Problem, Statistics};
 use nearpm_driver::{Card, CardError, Posting};
 use nearpm_sim::host::{Cut, Event, Parameters};
 use nearpm_sim::machine::until_power_cut;
@@ -30,7 +30,7 @@ pub struct Job {
     cards: Cards,
     parameters: Parameters,
     posting: Posting,
-    options: PoolOptions,
+    options: Options,
     pool_bytes: u64,
     label: String,
     operations: Vec<Op>,

@@ -1,14 +1,14 @@
 //! Transactions whose loss or tearing shows: each writes one number to two places that are far apart, and fills a block with it.
 
-use nearpm::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 
 use super::Registered;
 
 pub const POOL_BYTES: u64 = 1 << 20;
 const BLOCK: usize = 300;
 
-pub fn options(mechanism: Mechanism) -> PoolOptions {
-    PoolOptions::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 << 10)
+pub fn options(mechanism: Mechanism) -> Options {
+    Options::new().mechanism(mechanism).engine(Engine::Card).lanes(1).ring_bytes(64 << 10)
 }
 
 /// What the program knows.

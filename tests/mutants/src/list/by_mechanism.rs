@@ -43,4 +43,11 @@ pub const MUTANTS: &[Mutant] = &[
         with: "state.home.iter().filter(|_| !FAULT).cloned().chain(state.known.iter()).try_for_each(",
         tests: unit("a_working_copy_by_undo_logs"),
     },
+    Mutant {
+        breaks: "what the ring had no room for stays in the next commit",
+        file: BY_MECHANISM,
+        find: "inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?;",
+        with: "if !FAULT { inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?; }",
+        tests: library("direct_card", "what_the_ring_has_no_room_for"),
+    },
 ];

@@ -136,8 +136,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a recovery that is cut loses sight of a segment",
         file: RECOVER,
-        find: "table.contains(&offset) && self.words",
-        with: "!FAULT && table.contains(&offset) && self.words",
+        find: "self.layout.chunk_of_word(offset).is_some() && self.words",
+        with: "!FAULT && self.layout.chunk_of_word(offset).is_some() && self.words",
         tests: unit("reused_chunks"),
     },
     Mutant {

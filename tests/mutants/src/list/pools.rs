@@ -4,13 +4,36 @@ use super::{library, unit};
 use crate::Mutant;
 
 const MAPPED: &str = "libnearpm/src/memory/mapped.rs";
+const OPEN: &str = "libnearpm/src/pool/open.rs";
+const REFUSALS: &str = "libnearpm/src/options/refusals.rs";
 const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
 const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
-const TABLES: &str = "libnearpm/src/heap.rs";
+const TABLES: &str = "libnearpm/src/heap_tables.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "what cannot be had together is had",
+        file: REFUSALS,
+        find: "refused.map_or(Ok(()), |&(_, what)|",
+        with: "refused.filter(|_| !FAULT).map_or(Ok(()), |&(_, what)|",
+        tests: library("refusals", "what_cannot_be_had_together"),
+    },
+    Mutant {
+        breaks: "a file is a pool before it is filled",
+        file: OPEN,
+        find: "format::prepare(&medium, &head)?;",
+        with: "format::prepare(&medium, &head)?;\n    if FAULT { format::put_head(&medium, head)?; }",
+        tests: library("creation", "a_file_that_was_to_be_filled"),
+    },
+    Mutant {
+        breaks: "pages stay in a process that lets them go",
+        file: MAPPED,
+        find: "pub fn let_pages_go(&self) {",
+        with: "pub fn let_pages_go(&self) {\n        if FAULT { return; }",
+        tests: unit("pages_that_are_let_go_are_fetched_again"),
+    },
     Mutant {
         breaks: "a synchronisation succeeds after one that failed",
         file: SYNCHRONISING,
@@ -21,8 +44,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a copy runs over the end of a mapping",
         file: MAPPED,
-        find: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(self.bytes, offset, data.len() as u64);",
-        with: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(if FAULT { self.bytes + 8 } else { self.bytes }, offset, data.len() as u64);\n        if FAULT && offset + data.len() as u64 > self.bytes { return; }",
+        find: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(self.bytes(), offset, data.len() as u64);",
+        with: "fn store(&self, offset: u64, data: &[u8]) {\n        check_range(if FAULT { self.bytes() + 8 } else { self.bytes() }, offset, data.len() as u64);\n        if FAULT && offset + data.len() as u64 > self.bytes() { return; }",
         tests: unit("mapped::tests::a_range_beyond_the_end_is_refused"),
     },
     Mutant {
@@ -63,8 +86,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a bitmap with objects behind the last one is believed",
         file: TABLES,
-        find: "(1, beyond.map(|at| (Class::BitmapBeyond, at)))",
-        with: "(1, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
+        find: "(chunks, beyond.map(|at| (Class::BitmapBeyond, at)))",
+        with: "(chunks, beyond.filter(|_| !FAULT).map(|at| (Class::BitmapBeyond, at)))",
         tests: library("check", "classes"),
     },
     Mutant {
@@ -77,8 +100,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an arena looks for room before it says that it has left the run",
         file: HEAP,
-        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room(class) {",
-        with: "let room = FAULT && entry.has_room(class);\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room(class) {",
+        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room() {",
+        with: "let room = FAULT && entry.has_room();\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room() {",
         tests: unit("in_every_order_what_is_freed"),
     },
     Mutant {

@@ -7,7 +7,7 @@ use nearpm_interface::media::MIN_RING_BYTES;
 
 use super::super::object::Object;
 use super::{POOL_BYTES, Registered, mock, options, same, say};
-use crate::{Durability, Engine, Error, Mechanism, Pool, PoolOptions};
+use crate::{Durability, Engine, Error, Mechanism, Options, Pool};
 
 /// A card whose pool has one object, all bytes of which have one value.
 struct Image {
@@ -16,7 +16,7 @@ struct Image {
 }
 
 impl Image {
-    fn new(options: &PoolOptions, seed: u64, bytes: usize) -> Result<Image, String> {
+    fn new(options: &Options, seed: u64, bytes: usize) -> Result<Image, String> {
         let card = Registered::new(MockCard::new(mock(seed)), seed)?;
         let pool = options.create(&card.pool(), POOL_BYTES).map_err(say)?;
         let object = Object::new(&pool, bytes, 0)?;
@@ -31,7 +31,7 @@ impl Image {
     }
 
     /// The value that a card recovers which powers up with this memory.
-    fn recovered(&self, options: &PoolOptions, seed: u64, medium: Vec<u8>) -> Result<u8, String> {
+    fn recovered(&self, options: &Options, seed: u64, medium: Vec<u8>) -> Result<u8, String> {
         let card = Image { medium, ..*self }.powered(seed, None)?;
         let pool = options.open(&card.pool()).map_err(say)?;
         self.object.value(&pool)
@@ -41,7 +41,7 @@ impl Image {
     /// acknowledged to the last one that was begun.
     fn cuts(
         &self,
-        options: &PoolOptions,
+        options: &Options,
         seed: u64,
         stride: u64,
         script: impl Fn(Pool, &mut Values) -> Result<(), Error>,

@@ -4,11 +4,12 @@ use nearpm_driver::mock::{MockCard, MockOptions};
 
 use super::{POOL_BYTES, Registered, look, mock, say};
 use crate::direct::tests::store::{self, Model, Operations};
-use crate::direct::{DirectOptions, DirectPool, Mode};
+use crate::direct::{DirectPool, Mode};
+use crate::options::Options;
 use crate::{Durability, Error, Mechanism};
 
-fn options(durability: Durability, mechanism: Option<Mechanism>) -> DirectOptions {
-    DirectOptions { durability, mechanism, ..store::options(Mode::WorkingCopy) }
+fn options(durability: Durability, mechanism: Option<Mechanism>) -> Options {
+    store::options(Mode::WorkingCopy).durability(durability).mechanism(mechanism)
 }
 
 /// Transactions and persists until the card has gone; gives the states that may survive.
@@ -48,7 +49,7 @@ fn work(pool: &DirectPool, seed: u64, durability: Durability) -> Result<Vec<Mode
 }
 
 /// What a pool holds that a card has which powers up with this memory.
-fn found(seed: u64, medium: Vec<u8>, options: &DirectOptions) -> Result<Model, String> {
+fn found(seed: u64, medium: Vec<u8>, options: &Options) -> Result<Model, String> {
     let model = look(seed, medium, |card| {
         let pool = DirectPool::open(&card.pool(), options)?;
         let found = store::contents(&pool, 1);

@@ -4,7 +4,7 @@ use nearpm_driver::mock::MockCard;
 
 use super::super::common::{Model, check_leaks, contents, create, operations};
 use super::{POOL_BYTES, Registered, died, mock, options, same, say, work};
-use crate::{Error, Mechanism, Tx};
+use crate::{Error, Mechanism, OffsetTx};
 
 /// A process takes a transaction back and closes the pool in order, so that the next one drops no lines, whose commands write the same lines.
 pub fn taken_back(mechanism: Mechanism, seed: u64) -> Result<(), String> {
@@ -12,7 +12,7 @@ pub fn taken_back(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     const OBJECT_BYTES: usize = 40;
     const OBJECTS: usize = 8;
     let card = Registered::new(MockCard::new(mock(seed)), seed)?;
-    let store = |tx: &mut Tx<'_>, value: u8| {
+    let store = |tx: &mut OffsetTx<'_>, value: u8| {
         (0..OBJECTS).try_for_each(|_| {
             let object = tx.alloc(OBJECT_BYTES as u64)?;
             tx.write(object, &[value; OBJECT_BYTES])

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use nearpm_driver::mock::{MockCard, MockOptions};
 
 use super::{Registered, died, last, mock, options_of, say, used_memory};
-use crate::{Caching, Error, Mechanism, Pool, PoolOptions, Problem, Tx};
+use crate::{Caching, Error, Mechanism, OffsetTx, Options, Pool, Problem};
 
 /// A stripe for each member, its spare pages, rings and tables.
 const MEMBER_BYTES: u64 = (2 << 20) + (640 << 10);
@@ -96,7 +96,7 @@ fn seldom_evicting(seed: u64) -> MockOptions {
     MockOptions { evict_one_in: 30, ..settings(seed) }
 }
 
-fn options(mechanism: Mechanism, seed: u64) -> PoolOptions {
+fn options(mechanism: Mechanism, seed: u64) -> Options {
     options_of(mechanism, seed).lanes(1).spare_pages(48)
 }
 
@@ -123,7 +123,7 @@ fn read(pool: &Pool) -> Result<Values, Error> {
     })
 }
 
-fn change(tx: &mut Tx<'_>, cells: &[u64], value: u8) -> Result<(), Error> {
+fn change(tx: &mut OffsetTx<'_>, cells: &[u64], value: u8) -> Result<(), Error> {
     let object = tx.root()?;
     cells.iter().try_for_each(|&cell| tx.write(place(object, cell), &[value; CELL_BYTES]))
 }
@@ -196,7 +196,7 @@ fn fill(pool: &Pool) -> Result<(), Error> {
 }
 
 /// Two cards that have had a pool, which was removed.
-fn had_a_pool(options: &PoolOptions, seed: u64) -> Result<Vec<Vec<u8>>, String> {
+fn had_a_pool(options: &Options, seed: u64) -> Result<Vec<Vec<u8>>, String> {
     let cards = Cards::with(&[used_memory(PM_BYTES), used_memory(PM_BYTES)], seed, None, false)?;
     let pool = options.create(&cards.pool(), POOL_BYTES).map_err(say)?;
     fill(&pool).map_err(say)?;
@@ -207,14 +207,14 @@ fn had_a_pool(options: &PoolOptions, seed: u64) -> Result<Vec<Vec<u8>>, String> 
 }
 
 /// Accesses of each card while a pool is made.
-fn spans_of_creation(options: &PoolOptions, dry: &Cards) -> Result<Vec<u64>, String> {
+fn spans_of_creation(options: &Options, dry: &Cards) -> Result<Vec<u64>, String> {
     let start = dry.accesses(&[0, 0]);
     drop(options.create(&dry.pool(), POOL_BYTES).map_err(say)?);
     Ok(dry.accesses(&start))
 }
 
 /// Opens what is left of a pool that was being made: an empty one, or none, if it was not yet made.
-fn opens_empty(options: &PoolOptions, cards: &Cards, is_made: bool) -> Result<Option<Pool>, String> {
+fn opens_empty(options: &Options, cards: &Cards, is_made: bool) -> Result<Option<Pool>, String> {
     match options.open(&cards.pool()) {
         Ok(pool) => {
             super::same(pool.root().map_err(say)?, 0, "the root of a new pool")?;

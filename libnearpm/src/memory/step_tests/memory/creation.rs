@@ -5,10 +5,10 @@ use super::super::common::{Model, create, operations};
 use super::super::object::Object;
 use super::transactions::{found, recovering, work};
 use super::{POOL_BYTES, Survivors, memory, open, options, same, say, with_cuts};
-use crate::{Error, Mechanism, PoolOptions, Problem};
+use crate::{Error, Mechanism, Options, Problem};
 
 /// What a cut creation may leave in the place of a pool: that one, a new one, or none that would be opened.
-fn old_or_new_or_none(options: &PoolOptions, old: &Model, image: Image) -> Result<(), String> {
+fn old_or_new_or_none(options: &Options, old: &Model, image: Image) -> Result<(), String> {
     match options.open_in(Box::new(TestMemory::from_image(image))) {
         Ok(pool) => {
             let now = found(&pool)?;
@@ -26,7 +26,7 @@ fn old_or_new_or_none(options: &PoolOptions, old: &Model, image: Image) -> Resul
 }
 
 /// A memory with a pool that a process has left in the middle of its work, and what that held.
-fn former(options: &PoolOptions, seed: u64) -> Result<(Image, Model), String> {
+fn former(options: &Options, seed: u64) -> Result<(Image, Model), String> {
     let memory = memory(vec![0xa5; POOL_BYTES], seed);
     let pool = options.create_in(Box::new(memory.clone())).map_err(say)?;
     create(&pool).map_err(say)?;

@@ -5,19 +5,19 @@ use nearpm_interface::media::MIN_RING_BYTES;
 use super::super::super::{Image, TestMemory, run_on_processor};
 use super::super::object::Object;
 use super::{POOL_BYTES, Survivors, memory, open, options, say, with_cuts};
-use crate::{Durability, Error, Mechanism, Pool, PoolOptions};
+use crate::{Durability, Error, Mechanism, Options, Pool};
 
 /// An object in a pool, and the values that may survive a cut.
 #[derive(Clone)]
 struct Subject {
-    options: PoolOptions,
+    options: Options,
     object: Object,
     survivors: Survivors<u8>,
 }
 
 impl Subject {
     /// A pool with an object of zeros.
-    fn new(options: PoolOptions, seed: u64, bytes: usize) -> Result<(Subject, TestMemory), String> {
+    fn new(options: Options, seed: u64, bytes: usize) -> Result<(Subject, TestMemory), String> {
         let memory = memory(vec![0; POOL_BYTES], seed);
         let pool = options.create_in(Box::new(memory.clone())).map_err(say)?;
         let object = Object::new(&pool, bytes, 0)?;

@@ -3,7 +3,7 @@
 use super::super::super::{Image, TestMemory};
 use super::super::common::{Model, Operation, apply, check_leaks, contents, create, operations, put};
 use super::{POOL_BYTES, Survivors, memory, open, options, same, say, with_cuts};
-use crate::{Error, Mechanism, Pool, PoolOptions, check};
+use crate::{Error, Mechanism, Options, Pool, check};
 
 /// Does operations, one after another.
 pub fn work(pool: &Pool, operations: &[Operation], survivors: &Survivors<Model>) -> Result<(), String> {
@@ -29,7 +29,7 @@ pub fn found(pool: &Pool) -> Result<Model, String> {
 }
 
 /// Recovers what a cut has left, and compares it with what may have survived. Nor does a check of the file find anything.
-fn recovers(options: &PoolOptions, image: Image, survivors: &Survivors<Model>) -> Result<(), String> {
+fn recovers(options: &Options, image: Image, survivors: &Survivors<Model>) -> Result<(), String> {
     let memory = TestMemory::from_image(image);
     let pool = open(options, &memory)?;
     survivors.check(&found(&pool)?)?;
@@ -39,13 +39,13 @@ fn recovers(options: &PoolOptions, image: Image, survivors: &Survivors<Model>) -
 }
 
 /// Checks what cuts leave in this way.
-pub fn recovering(options: &PoolOptions, survivors: &Survivors<Model>) -> super::Check {
+pub fn recovering(options: &Options, survivors: &Survivors<Model>) -> super::Check {
     let (options, survivors) = (options.clone(), survivors.clone());
     Box::new(move |image| recovers(&options, image, &survivors))
 }
 
 /// A pool with an empty store.
-fn empty(options: &PoolOptions, seed: u64) -> Result<TestMemory, String> {
+fn empty(options: &Options, seed: u64) -> Result<TestMemory, String> {
     let memory = memory(vec![0; POOL_BYTES], seed);
     let pool = options.create_in(Box::new(memory.clone())).map_err(say)?;
     create(&pool).and_then(|()| pool.persist()).map_err(say)?;

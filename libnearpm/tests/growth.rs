@@ -1,0 +1,419 @@
+//! Pools that become larger: while they are open, and by `nearpm pool resize`.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nearpm::check::{self, Image};
+use nearpm::direct::{DirectPool, Growth, Mode};
+use nearpm::memory::{PowerCut, TestMemory};
+use nearpm::prelude::*;
+use nearpm::{Error, Problem, Survives};
+use nearpm_interface::media::PoolHead;
+use nearpm_interface::seal;
+
+const MIB: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Root {
+    numbers: PVec<u64>,
+    map: PBTreeMap<u64, u64>,
+}
+
+fn options(growth: Option<Growth>) -> Options {
+    Options::new().survives(Survives::ProcessCrash).growth(growth)
+}
+
+fn up_to(most: u64) -> Option<Growth> {
+    Some(Growth { by: MIB, most })
+}
+
+fn folder() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool").to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+fn insert(pool: &DirectPool, count: std::ops::Range<u64>) -> Result<(), Error> {
+    let root = pool.tx(|tx| tx.root_or_zeroed::<Root>())?;
+    for key in count {
+        pool.tx(|tx| root.map().insert(tx, &key, key * 3))?;
+    }
+    Ok(())
+}
+
+/// How many keys there are: all from 0 on, each with its value.
+fn keys(pool: &DirectPool) -> u64 {
+    let root = pool.tx(|tx| tx.root_or_zeroed::<Root>()).unwrap();
+    pool.read(|from| {
+        let mut next = 0;
+        for entry in root.map().range(from, ..)? {
+            assert_eq!(entry?, (next, next * 3));
+            next += 1;
+        }
+        Ok::<_, Error>(next)
+    })
+    .unwrap()
+}
+
+fn bytes_at(pool: &DirectPool, offset: u64, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    pool.read(|from| from.read(offset, &mut bytes)).unwrap();
+    bytes
+}
+
+fn sound(path: &str) {
+    let report = check::check(path).unwrap();
+    assert!(report.is_sound(), "{report:?}");
+}
+
+fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> Problem {
+    match result {
+        Err(Error::Pool { problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_pool_grows_by_itself_in_each_mode_up_to_its_most() {
+    for mode in [Mode::WorkingCopy, Mode::InPlace] {
+        let (_folder, path) = folder();
+        let options = options(up_to(6 * MIB)).mode(mode);
+        let pool = DirectPool::create(&path, MIB, &options).unwrap();
+        let base = pool.base();
+        let mut count = 0;
+        let refused = loop {
+            match insert(&pool, count..count + 1000) {
+                Ok(()) => count += 1000,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::Full { .. }), "{refused}");
+        assert_eq!(pool.base(), base);
+        let held = keys(&pool);
+        assert!(held >= count && 16 * held > 3 * MIB, "{held} entries");
+        let bytes = pool.bytes();
+        assert!((5 * MIB..=6 * MIB).contains(&bytes), "{bytes}");
+        pool.close().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+        sound(&path);
+        // Without leave to grow it is what it became.
+        let pool = DirectPool::open(&path, &options.growth(None)).unwrap();
+        assert_eq!((keys(&pool), pool.bytes()), (held, bytes));
+        let why = problem(pool.grow(8 * MIB));
+        assert!(matches!(why, Problem::BadOption { .. }), "{why:?}");
+    }
+}
+
+#[test]
+fn large_objects_lie_over_what_has_come() {
+    let (_folder, path) = folder();
+    let pool = DirectPool::create(&path, MIB, &options(up_to(64 * MIB))).unwrap();
+    let object = pool.tx(|tx| tx.alloc_bytes(9 * MIB)).unwrap();
+    pool.tx(|tx| tx.write(object, &vec![7; 9 << 20])).unwrap();
+    drop(pool);
+    let pool = DirectPool::open(&path, &options(None)).unwrap();
+    let read = bytes_at(&pool, object, 9 << 20);
+    assert!(read.iter().all(|&byte| byte == 7));
+    pool.tx(|tx| tx.free(Ptr::<u64>::from_offset(object).unwrap())).unwrap();
+    pool.close().unwrap();
+    sound(&path);
+}
+
+#[test]
+fn several_threads_grow_a_pool_and_lose_nothing() {
+    const THREADS: u64 = 4;
+    let (_folder, path) = folder();
+    let pool = DirectPool::create(&path, MIB, &options(Some(Growth { by: 256 << 10, most: 64 * MIB }))).unwrap();
+    let objects: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let work = |thread: u64| {
+            let pool = &pool;
+            move || {
+                let mut made = Vec::new();
+                for number in 0..1500 {
+                    let bytes = 16 + (number * 7919 + thread) % 4000;
+                    let mut tx = pool.begin().unwrap();
+                    let space = pool.reserve(bytes).unwrap();
+                    tx.publish(space, false);
+                    tx.commit(pool).unwrap();
+                    made.push((space.offset, bytes));
+                }
+                made
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(work(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(pool.bytes() > 8 * MIB);
+    pool.close().unwrap();
+    sound(&path);
+    let pool = DirectPool::open(&path, &options(None)).unwrap();
+    for (object, bytes) in objects {
+        assert!(pool.usable_bytes(object).unwrap() >= bytes);
+    }
+}
+
+/// A pool of 1 MiB in a longer memory, whose other bytes are what an earlier growth left, or somebody else.
+fn in_longer_memory() -> Vec<u8> {
+    let small = TestMemory::new(MIB as usize);
+    let pool = DirectPool::create_in(Box::new(small.clone()), &Options::default()).unwrap();
+    insert(&pool, 0..200).unwrap();
+    pool.close().unwrap();
+    let mut bytes = small.current();
+    bytes.resize(6 << 20, 0xa5);
+    bytes
+}
+
+/// Power fails at events of a growth: at the first and last ones, and at some of the many that blank its tables. What is left is the pool with
+/// its old or its new size, and all that was in it.
+#[test]
+fn growth_survives_cuts() {
+    let (before, growth) = (in_longer_memory(), Options::new().growth(up_to(6 * MIB)));
+    let images = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let grow = |wanted: Box<dyn Fn(u64) -> bool + Send>| {
+        let memory = TestMemory::from_image(before.clone());
+        let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+        let (sink, start) = (images.clone(), memory.events());
+        memory.probe(move |number, _, survive| {
+            if wanted(number - start) {
+                sink.lock().unwrap().extend((0..2).map(|draw| survive(number * 2 + draw)));
+            }
+        });
+        let end = pool.grow(6 * MIB).unwrap();
+        memory.stop_probe();
+        (end, memory.events() - start)
+    };
+    let (after, events) = grow(Box::new(|_| false));
+    assert!(events > 40, "{events} events");
+    grow(Box::new(move |event| event < 6 || event + 8 > events || event.is_multiple_of(events / 8)));
+    let (mut former, mut grown) = (0, 0);
+    for image in std::mem::take(&mut *images.lock().unwrap()) {
+        let memory = TestMemory::from_image(image);
+        let report = Image::open_in(&memory).check();
+        assert!(report.is_sound(), "{report:?}");
+        let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+        assert_eq!(keys(&pool), 200);
+        let end = pool.heap().end;
+        assert!(end < MIB || end == after, "{end}");
+        (former, grown) = (former + u64::from(end < MIB), grown + u64::from(end == after));
+        // It grows all the same, and what comes is used.
+        assert_eq!(pool.grow(6 * MIB).unwrap(), after);
+        assert!(pool.tx(|tx| tx.alloc_bytes(3 * MIB)).unwrap() > MIB / 2);
+        insert(&pool, 200..210).unwrap();
+    }
+    assert!(former > 20 && grown > 0, "{former} cuts before, {grown} behind");
+}
+
+/// The same for a pool of format 3, whose head is written anew.
+#[test]
+fn a_pool_of_format_3_gets_format_4_when_it_grows_whenever_power_fails() {
+    let mut bytes = in_longer_memory();
+    let line: &mut [u8; 64] = bytes.first_chunk_mut().unwrap();
+    let head = PoolHead { version: 3, ..PoolHead::from_bytes(line) };
+    *line = head.to_bytes();
+    seal::seal(&[], line);
+    // Its runs have one chunk, of sizes that format 3 knows: what was inserted is in none else.
+    let images = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let growth = Options::new().growth(up_to(6 * MIB));
+    let memory = TestMemory::from_image(bytes);
+    let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+    let (sink, start) = (images.clone(), memory.events());
+    memory.probe(move |number, _, survive| {
+        if number - start < 24 {
+            sink.lock().unwrap().extend((0..3).map(|draw| survive(number * 3 + draw)));
+        }
+    });
+    pool.grow(6 * MIB).unwrap();
+    memory.stop_probe();
+    let mut versions = std::collections::BTreeSet::new();
+    for image in std::mem::take(&mut *images.lock().unwrap()) {
+        let memory = TestMemory::from_image(image);
+        let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+        assert_eq!(keys(&pool), 200);
+        drop(pool);
+        let line = memory.current();
+        let head = PoolHead::from_bytes(line.first_chunk().unwrap());
+        assert!(seal::is_sealed(&[], line.first_chunk().unwrap()), "an open finishes what was interrupted");
+        versions.insert(head.version);
+    }
+    assert!(versions.into_iter().eq([3, 4]));
+}
+
+/// A child that grows a pool and is killed, or whose power fails.
+#[test]
+fn child() {
+    let Ok(path) = std::env::var("NEARPM_GROWING") else { return };
+    let power_cut = std::env::var("NEARPM_CUT").ok().map(|text| text.parse::<PowerCut>().unwrap());
+    let survives = if power_cut.is_some() { Survives::PowerCut } else { Survives::ProcessCrash };
+    let options = options(Some(Growth { by: 64 << 10, most: 64 * MIB })).survives(survives).power_cut(power_cut);
+    let pool = DirectPool::open(&path, &options).unwrap();
+    let mut next = keys(&pool);
+    loop {
+        insert(&pool, next..next + 1).unwrap();
+        next += 1;
+        if power_cut.is_none() {
+            println!("acknowledged {next}");
+        }
+        if next.is_multiple_of(50) {
+            let bytes = pool.bytes();
+            // A torn file is one of a fixed size; within it the pool grows.
+            let _ = pool.grow(pool.heap().end + (320 << 10)).or_else(|_| Ok::<_, Error>(bytes));
+        }
+    }
+}
+
+fn grow_in_child(path: &str, cut: Option<&str>) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture"]).env("NEARPM_GROWING", path).stderr(Stdio::null());
+    if let Some(cut) = cut {
+        command.env("NEARPM_CUT", cut);
+    }
+    command
+}
+
+#[test]
+fn a_process_that_is_killed_while_its_pool_grows_loses_nothing() {
+    use std::io::{BufRead, BufReader};
+    let (_folder, path) = folder();
+    DirectPool::create(&path, MIB, &options(None)).unwrap().close().unwrap();
+    for round in 0..6u64 {
+        let mut child = grow_in_child(&path, None).stdout(Stdio::piped()).spawn().unwrap();
+        let mut acknowledged = 0;
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for (number, line) in (0..).zip(lines) {
+            if let Some(text) = line.unwrap().strip_prefix("acknowledged ") {
+                acknowledged = text.parse().unwrap();
+            }
+            if number > 120 + 37 * round {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sound(&path);
+        let pool = DirectPool::open(&path, &options(None)).unwrap();
+        assert!(keys(&pool) >= acknowledged && acknowledged > 0);
+    }
+    assert!(std::fs::metadata(&path).unwrap().len() > MIB, "it has grown");
+}
+
+#[test]
+fn a_torn_file_of_a_pool_that_grows_is_one_of_its_states() {
+    let (_folder, path) = folder();
+    for event in [40, 150, 700, 1500] {
+        let _ = std::fs::remove_file(&path);
+        DirectPool::create(&path, MIB, &options(None)).unwrap().close().unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(4 * MIB).unwrap();
+        let cut = format!("event={event},seed={event},evict=7,torn=1");
+        let status = grow_in_child(&path, Some(&cut)).stdout(Stdio::null()).status().unwrap();
+        assert!(!status.success());
+        sound(&path);
+        let pool = DirectPool::open(&path, &options(None)).unwrap();
+        keys(&pool);
+    }
+}
+
+#[test]
+fn a_pool_that_nobody_has_open_gets_any_size_and_back() {
+    let (_folder, path) = folder();
+    let pool = DirectPool::create(&path, MIB, &options(None)).unwrap();
+    insert(&pool, 0..500).unwrap();
+    assert!(matches!(problem(check::resize(&path, 3 * MIB)), Problem::InUse { .. }));
+    drop(pool);
+    for bytes in [3 * MIB, 3 * MIB + 70_000, 40 * MIB, 40 * MIB + 5, 70 * MIB] {
+        let resized = check::resize(&path, bytes).unwrap();
+        assert!(resized.bytes <= bytes && bytes - resized.bytes < 30 * 16384, "{bytes}: {resized:?}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), resized.bytes.max(resized.former));
+        sound(&path);
+        let pool = DirectPool::open(&path, &options(None)).unwrap();
+        assert_eq!(keys(&pool), 500);
+    }
+    let pool = DirectPool::open(&path, &options(None)).unwrap();
+    let object = pool.tx(|tx| tx.alloc_bytes(30 * MIB)).unwrap();
+    pool.close().unwrap();
+    // Somebody else's mechanism works on what has come, too.
+    let pool = Options::new().survives(Survives::ProcessCrash).open(&path).unwrap();
+    pool.tx(|tx| tx.write(object + 19 * MIB, &[9; 100])).unwrap();
+    pool.close().unwrap();
+    sound(&path);
+    assert!(matches!(problem(check::resize(&path, 30 * MIB)), Problem::TooSmall { minimum, .. } if minimum > 30 * MIB));
+    let copy = format!("{path}.copy");
+    check::copy(&path, &copy, Some(80 * MIB)).unwrap();
+    let pool = DirectPool::open(&copy, &options(None)).unwrap();
+    assert_eq!(bytes_at(&pool, object + 19 * MIB, 100), [9; 100]);
+    pool.tx(|tx| tx.free(Ptr::<u64>::from_offset(object).unwrap())).unwrap();
+    pool.close().unwrap();
+    let resized = check::resize(&copy, MIB).unwrap();
+    assert_eq!((resized.bytes, std::fs::metadata(&copy).unwrap().len()), (MIB, MIB));
+    sound(&copy);
+    assert_eq!(keys(&DirectPool::open(&copy, &options(up_to(2 * MIB))).unwrap()), 500);
+}
+
+#[test]
+fn what_cannot_grow_says_so_in_a_sentence_and_keeps_everything() {
+    let (_folder, path) = folder();
+    let why = |result: Result<check::Resized, Error>| problem(result).to_string();
+    assert!(why(check::resize("card:none/pool", 4 * MIB)).contains("copy it to a larger one"));
+    Options::new().survives(Survives::ProcessCrash).create(&path, 4 * MIB).unwrap().close().unwrap();
+    assert!(why(check::resize(&path, 8 * MIB)).contains("formats 1 and 2"));
+    std::fs::remove_file(&path).unwrap();
+    let pool = DirectPool::create(&path, MIB, &options(up_to(1 << 60))).map(drop);
+    if pool.is_ok() {
+        // More than any medium has.
+        let before = std::fs::read(&path).unwrap();
+        let refused = check::resize(&path, 1 << 46);
+        assert!(matches!(problem(refused), Problem::NoSpace { .. }));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+/// A file whose medium is full: the error says so, and the pool goes on as it is.
+#[test]
+fn a_full_medium_leaves_the_pool_as_it_was() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = folder.path().join("pool").to_str().unwrap().to_owned();
+    let pool = DirectPool::create(&path, MIB, &options(Some(Growth { by: 1 << 39, most: 1 << 40 }))).unwrap();
+    insert(&pool, 0..100).unwrap();
+    assert!(matches!(problem(pool.grow(1 << 39)), Problem::NoSpace { .. }));
+    assert!(matches!(problem(pool.tx(|tx| tx.alloc_bytes(8 * MIB))), Problem::NoSpace { .. }));
+    insert(&pool, 100..200).unwrap();
+    pool.close().unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), MIB);
+    sound(&path);
+}
+
+/// A copy with holes keeps its holes: room is taken for what comes alone.
+#[test]
+fn a_sparse_file_grows_and_keeps_its_holes() {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = folder.path().join("pool").to_str().unwrap().to_owned();
+    let pool = DirectPool::create(&path, 8 * MIB, &options(None)).unwrap();
+    insert(&pool, 0..100).unwrap();
+    pool.close().unwrap();
+    sparse(Path::new(&path));
+    let blocks = |path: &str| std::fs::metadata(path).unwrap().blocks() * 512;
+    assert!(blocks(&path) < 2 * MIB);
+    let pool = DirectPool::open(&path, &options(up_to(64 * MIB))).unwrap();
+    pool.grow(10 * MIB).unwrap();
+    let taken = blocks(&path);
+    assert!((MIB..5 * MIB).contains(&taken), "{taken}");
+    insert(&pool, 100..30_000).unwrap();
+    assert_eq!(keys(&pool), 30_000);
+    pool.close().unwrap();
+    sound(&path);
+}
+
+/// Writes a file anew without its pages of zeros.
+fn sparse(path: &Path) {
+    let bytes = std::fs::read(path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let file = File::create(path).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    for (page, at) in bytes.chunks(4096).zip((0..).step_by(4096)).filter(|(page, _)| page.iter().any(|&byte| byte != 0))
+    {
+        file.write_all_at(page, at).unwrap();
+    }
+}

@@ -194,11 +194,23 @@ impl<'a> Operation<'a> {
             CLEAR => Operation::Clear(offset, mask()?),
             SET_SEALED => Operation::SetSealed(offset, mask()?),
             CLEAR_SEALED => Operation::ClearSealed(offset, mask()?),
-            HOME => Operation::Home(offset, mask()? as u32, (mask()? >> 32) as u32),
-            THROUGH => Operation::Through(mask()?),
-            _ => return None,
+            _ => return Self::decode_of_files(word, rest),
         };
         Some((operation, &rest[padded.len()..]))
+    }
+
+    /// Operations that pools on files alone have, few a record.
+    #[cold]
+    fn decode_of_files(word: u64, rest: &'a [u8]) -> Option<(Operation<'a>, &'a [u8])> {
+        let (data, rest) = rest.split_first_chunk::<8>()?;
+        let data = u64::from_le_bytes(*data);
+        let operation = match word & 0xf000 {
+            HOME => Operation::Home(word >> 16, data as u32, (data >> 32) as u32),
+            THROUGH => Operation::Through(data),
+            _ => return None,
+        };
+        // As for all but stores, the length is that of a word.
+        (word & 0xfff == 8).then_some((operation, rest))
     }
 }
 

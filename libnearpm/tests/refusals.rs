@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use nearpm::direct::DirectPool;
 use nearpm::memory::{Memory, TestMemory};
 use nearpm::{Caching, Engine, Error, Lint, Mechanism, Mode, Options, Pool, Problem, Survives, check};
+use nearpm_interface::media::SPAN_VERSION;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -107,7 +108,7 @@ fn a_newer_pool_is_refused_even_if_it_is_sealed_in_another_way() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[8] = 9;
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(problem(open(&path), &path), Problem::Newer { found: 9, supported: 3 });
+    assert_eq!(problem(open(&path), &path), Problem::Newer { found: 9, supported: SPAN_VERSION });
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 

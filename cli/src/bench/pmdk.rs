@@ -113,7 +113,10 @@ mod tests {
     #[test]
     fn a_program_that_is_none_is_named_with_those_that_are() {
         let error = selection("ctree").expect_err("there is no such program").to_string();
-        assert_eq!(error, "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, threads");
+        assert_eq!(
+            error,
+            "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, persists, threads"
+        );
         assert_eq!(selection("threads").expect("a program"), Selection::Threads);
     }
 }

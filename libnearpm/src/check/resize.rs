@@ -8,7 +8,7 @@ use super::{Tables, check};
 use crate::Survives;
 use crate::error::{Error, Problem};
 use crate::heap::HeapLayout;
-use crate::memory::{Backing, MappedMemory, Medium};
+use crate::memory::{self, Backing, MappedMemory, Medium};
 use crate::pool::{Location, file, format, grow};
 use crate::recovery::recover;
 
@@ -48,7 +48,7 @@ pub fn resize(location: &str, bytes: u64) -> Result<Resized, Error> {
     let new = if bytes > former {
         let new = grow::plan(&head, bytes).map_err(|problem| problem.at(location))?;
         drop(medium);
-        file::extend(&path, &file, file_bytes, new.grown())?;
+        memory::extend(&path, &file, file_bytes, new.grown())?;
         let medium = map(&file)?;
         grow::settle_head(&medium, &head)?;
         recover(&medium, &head)?;

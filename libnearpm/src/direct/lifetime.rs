@@ -89,7 +89,9 @@ impl PoolType for DirectPool {
         if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
             request.with_moved_pages().check(location)?;
         }
-        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head), options.most_bytes()).map_err(named)?;
+        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head), options.most_bytes());
+        // A card that has gone reads as ones, which are no tables.
+        let heap = heap.map_err(|error| medium.backing().alive().err().unwrap_or_else(|| named(error)))?;
         if !options.read_only {
             secure(&medium, &head, &heap, mode)?;
         }

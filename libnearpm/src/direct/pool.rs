@@ -237,42 +237,64 @@ impl DirectPool {
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         let slot = slot();
-        let mut reserved = self.take_space(slot, bytes)?;
-        let secure = |of: Reservation| self.secure(of.offset..of.offset + of.bytes).inspect_err(|_| self.cancel(of));
-        match secure(reserved) {
-            Err(error @ Error::Pool { problem: Problem::NoSpace { .. }, .. }) => {
-                // What waits has room on the medium. It is listed behind the run that has none, and found first.
-                self.heap.retire(&mut self.shards[slot].lock().arena);
-                if !self.release_early() {
-                    return Err(error);
-                }
-                reserved = self.take_space(slot, bytes)?;
-                secure(reserved)?;
-            }
+        let reserved = match self.take_space(slot, bytes) {
+            Err(Error::Full { .. }) => self.reserve_where_scarce(slot, bytes)?,
             done => done?,
-        }
+        };
+        let reserved = match self.secure(reserved.offset..reserved.offset + reserved.bytes) {
+            Ok(()) => reserved,
+            Err(error) => self.reserve_with_room(reserved, error, slot, bytes)?,
+        };
         if let Some(linter) = &self.linter {
             linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
         }
         Ok(reserved)
     }
 
-    /// Takes space, wherever there is some.
-    #[inline]
+    /// Takes space that the thread or the lists have.
+    #[inline(always)]
     fn take_space(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
-        let here = || {
-            let mut shard = self.shards[slot].lock();
-            let fresh = |offset, bytes| self.populate(offset + bytes);
-            self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
+        let mut shard = self.shards[slot].lock();
+        let fresh = |offset, bytes| self.populate(offset + bytes);
+        self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
+    }
+
+    /// Takes space where there is little: also some that waits, that other threads have, that the log has, and that comes by growth.
+    #[cold]
+    fn reserve_where_scarce(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
+        if self.release_early() {
+            match self.take_space(slot, bytes) {
+                Err(Error::Full { .. }) => {}
+                done => return done,
+            }
+        }
+        self.reserve_elsewhere(slot, bytes)
+    }
+
+    /// Takes other space than what has no room on the medium: what waits has some. It is listed behind the run that has none, and found first.
+    #[cold]
+    fn reserve_with_room(
+        &self,
+        without: Reservation,
+        error: Error,
+        slot: usize,
+        bytes: u64,
+    ) -> Result<Reservation, Error> {
+        self.cancel(without);
+        if !matches!(error, Error::Pool { problem: Problem::NoSpace { .. }, .. }) {
+            return Err(error);
+        }
+        self.heap.retire(&mut self.shards[slot].lock().arena);
+        if !self.release_early() {
+            return Err(error);
+        }
+        let reserved = match self.take_space(slot, bytes) {
+            Err(Error::Full { .. }) => self.reserve_where_scarce(slot, bytes)?,
+            done => done?,
         };
-        let mut reserved = here();
-        if matches!(reserved, Err(Error::Full { .. })) && self.release_early() {
-            reserved = here();
-        }
-        match reserved {
-            Err(Error::Full { .. }) => self.reserve_elsewhere(slot, bytes),
-            done => done,
-        }
+        let range = reserved.offset..reserved.offset + reserved.bytes;
+        self.secure(range).inspect_err(|_| self.cancel(reserved))?;
+        Ok(reserved)
     }
 
     /// Takes space where the thread and the lists have none: from other threads, from the log, and by growth.
@@ -327,7 +349,8 @@ impl DirectPool {
         let start = self.populated.load(Ordering::Relaxed);
         if end > start && self.mode == Mode::WorkingCopy {
             let start = start.max(self.heap.range().start / PAGE_BYTES * PAGE_BYTES);
-            let to = (end + POPULATE_BYTES).min(self.bytes());
+            // While the pool grows the medium is longer than the view for a moment.
+            let to = (end + POPULATE_BYTES).min(self.view.bytes());
             self.populated.store(to, Ordering::Relaxed);
             // A jump ahead by a large object is left to the page faults.
             if to.saturating_sub(start) <= 4 * POPULATE_BYTES {

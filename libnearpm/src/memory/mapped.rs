@@ -309,7 +309,7 @@ impl Memory for MappedMemory {
         if self.writes.is_some() && !writes::may_write(bytes) {
             return Err(refuse(Problem::NoSpace { needed: bytes - former }));
         }
-        crate::pool::file::extend(&self.path, &self.file, former, bytes)?;
+        super::extend(&self.path, &self.file, former, bytes)?;
         self.writes.iter().for_each(|writes| writes.grow(&self.file, bytes));
         self.space.iter().for_each(|space| space.grow(former, bytes));
         self.guard.grow(bytes);

@@ -134,10 +134,13 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
-    medium.put_word(POOL_CONFIRMED, 0);
-    medium.put_word(POOL_APPLIED, 0);
-    medium.put_word(POOL_GROWN, 0);
-    medium.put_zeros(POOL_NEXT_HEAD, LINE as u64);
+    // Both words, which are neighbours.
+    medium.put(POOL_APPLIED, &[0; (POOL_CONFIRMED - POOL_APPLIED) as usize + 8]);
+    if head.version >= SEALED_VERSION {
+        // Others do not grow.
+        medium.put_word(POOL_GROWN, 0);
+        medium.put_zeros(POOL_NEXT_HEAD, LINE as u64);
+    }
     medium.put_zeros(head.table(), head.pages * 8);
 }
 
@@ -258,5 +261,6 @@ pub(crate) fn parse(line: &[u8; LINE], found: u64) -> Result<PoolHead, Problem> 
         && head.pages < 1 << 40
         && head.spare < 1 << 40
         && head.end() <= head.bytes;
-    if sound { Ok(head) } else { Err(corrupt(Class::HeadShape.what(), 0)) }
+    // How far it has grown stands elsewhere, whatever the line says.
+    if sound { Ok(head.with_grown(0)) } else { Err(corrupt(Class::HeadShape.what(), 0)) }
 }

@@ -187,9 +187,11 @@ mod tests {
 
     #[test]
     fn every_category_has_commands() {
+        // Redis has commands of these that are not here.
+        let without = ["geo", "hyperloglog", "stream"];
         for category in categories() {
             let has = |spec: &spec::Spec| spec.categories(None).contains(&category);
-            assert!(TABLE.iter().any(has), "{category}");
+            assert_eq!(TABLE.iter().any(has), !without.contains(&category), "{category}");
         }
         for spec in TABLE {
             assert!(spec.categories(None).iter().all(|name| categories().contains(name)), "{}", spec.name);

@@ -59,7 +59,8 @@ fn survivors(client: &mut Client) -> u64 {
 fn of_what_was_not_synchronised_the_first_part_survives() {
     let folder = Folder::new();
     let pool = folder.path("pool");
-    let arguments = ["--bytes", "1M", "--durability", "async", "--sync-ms", "3600000"];
+    // So large that nothing has to be brought home, which would synchronise, while values are stored.
+    let arguments = ["--bytes", "8M", "--durability", "async", "--sync-ms", "3600000"];
     let mut process = Process::start("redis", &pool, &arguments);
     let mut client = Client::connect(process.address);
     for number in 0..20 {

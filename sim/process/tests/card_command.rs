@@ -18,7 +18,7 @@ fn waiting(simulator: &Simulator, waiting: Waiting) -> CardArgument {
 fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     let simulator = Simulator::new("trapping");
     let text = report(&CardCommand::Info(argument(&simulator))).unwrap();
-    assert!(text.contains("orders host accesses") && text.contains("4096.0 KiB"), "{text}");
+    assert!(text.contains("orders host accesses") && text.contains("4 MiB"), "{text}");
     assert!(text.contains("completion records lie in ordinary pages"), "{text}");
     assert!(text.contains("does so by polling"), "{text}");
     let text = report(&CardCommand::Info(waiting(&simulator, Waiting::Interrupts))).unwrap();
@@ -27,7 +27,7 @@ fn info_registers_list_and_bench_tell_of_the_card_behind_the_socket() {
     assert!(text.contains("0x314d504e"), "the identity: {text}");
     assert!(text.contains("STATE") && text.contains("State of the card"), "{text}");
     let text = report(&CardCommand::List { card: vec![argument(&simulator).card] }).unwrap();
-    assert!(text.contains("model") && text.contains("open") && text.contains("4096.0 KiB"), "{text}");
+    assert!(text.contains("model") && text.contains("open") && text.contains("4 MiB"), "{text}");
     for how in [Waiting::Polling, Waiting::Interrupts] {
         let text = report(&CardCommand::Bench { card: waiting(&simulator, how), count: 500 }).unwrap();
         println!("{text}");

@@ -202,6 +202,7 @@ impl TxState {
     }
 
     /// Enters a level, of the pool that the thread works on, if it does.
+    #[inline]
     fn enter(&self, pool: &'static Pool, environment: *const u64) -> Result<(), Errno> {
         let nested = self.stage.get() == stage::WORK;
         let failure_behavior = self.levels.borrow().last().map_or(0, |level| level.failure_behavior);
@@ -258,6 +259,7 @@ impl TxState {
         Ok(())
     }
 
+    #[inline]
     fn release_locks(&self) {
         let pool = self.pool.get().expect("a transaction has a pool");
         while let Some(held) = { self.locks.borrow_mut().pop() } {
@@ -293,6 +295,7 @@ impl TxState {
     }
 
     /// Makes durable what the outermost transaction did.
+    #[inline]
     fn make_durable(&self) -> Result<(), Errno> {
         let pool = self.pool.get().expect("a transaction has a pool");
         let stored = self.store_words(pool);
@@ -315,6 +318,7 @@ impl TxState {
     }
 
     /// Stores the words of `pmemobj_set_value` that were published here.
+    #[inline]
     fn store_words(&self, pool: &Pool) -> Result<(), Errno> {
         let mut words = self.words.borrow_mut();
         if words.is_empty() {

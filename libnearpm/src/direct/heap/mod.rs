@@ -269,6 +269,7 @@ impl Heap {
     }
 
     /// An arena leaves a run.
+    #[inline]
     fn leave(&self, chunk: u32, class: usize) {
         let entry = &self.chunks[chunk];
         entry.hint.store(0, Ordering::Relaxed);
@@ -461,9 +462,12 @@ impl Heap {
             ChunkWord::Free => chunk - self.chunks[chunk].back(),
             _ => chunk,
         };
-        let ChunkWord::Run { object_bytes, .. } = self.chunks[first].word() else { return None };
+        let entry = &self.chunks[first];
+        let ChunkWord::Run { object_bytes, .. } = entry.word() else { return None };
         let (start, size) = (self.layout.chunk(first), u64::from(object_bytes));
-        Some(start + (offset - start) / size * size + size)
+        let unit = (offset - start) / size;
+        // Of a chunk that has left a run the distance may be an old one.
+        (unit < entry.capacity.load(Ordering::Relaxed).into()).then_some(start + (unit + 1) * size)
     }
 
     /// What makes an object the root; 0 for none.

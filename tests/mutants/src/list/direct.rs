@@ -255,15 +255,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a persist of words goes home although a record that is not home yet names them",
         file: OUTSIDE,
-        find: "if self.medium.backing().drains_for_all() || ranges.iter().any(|range| self.heap.may_be_logged(range)) {",
-        with: "if self.medium.backing().drains_for_all() || !FAULT && ranges.iter().any(|range| self.heap.may_be_logged(range)) {",
+        find: "if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {",
+        with: "if !FAULT && self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {",
         tests: unit("persisted_words_are_home"),
     },
     Mutant {
         breaks: "a persist of words does not wait until they are durable",
         file: OUTSIDE,
-        find: "        shard.tally.fences += 1;\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether ranges may",
-        with: "        shard.tally.fences += 1;\n        if FAULT { return Ok(()); }\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether ranges may",
+        find: "        shard.tally.fences += 1;\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether records that are",
+        with: "        shard.tally.fences += 1;\n        if FAULT { return Ok(()); }\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether records that are",
         tests: unit("persisted_words_are_home"),
     },
     Mutant {

@@ -254,6 +254,10 @@ impl Changes<'_> {
                 protocol.read(cx, offset, &mut word)?;
                 let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };
                 let changed = form.change(u64::from_le_bytes(word), set, clear);
+                if changed.is_none() {
+                    // A card that has gone reads as ones.
+                    cx.medium.backing().alive()?;
+                }
                 (offset, changed.ok_or_else(|| Class::BitmapWord.at(offset))?)
             }
         };

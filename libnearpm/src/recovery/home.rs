@@ -80,7 +80,11 @@ impl<'m> Home<'m> {
         let word = self.load_word(offset);
         match seal::change_bits(word, |bits| (bits | set) & !clear) {
             Some(changed) => self.store(offset, &changed.to_le_bytes()),
-            None if seal::open_bits(word).is_none() => return Err(Class::BitmapWord.at(offset)),
+            None if seal::open_bits(word).is_none() => {
+                // A card that has gone reads as ones.
+                self.medium.backing().alive()?;
+                return Err(Class::BitmapWord.at(offset));
+            }
             // The mask of a hostile record has more bits than there are.
             None => return Err(Class::RecordRange.at(offset)),
         }

@@ -187,9 +187,11 @@ impl<'a> Operation<'a> {
         let word = u64::from_le_bytes(*word);
         let (offset, length) = (word >> 16, (word & 0xfff) as usize);
         let padded = rest.get(..length.next_multiple_of(8))?;
+        if word & 0xf000 == 0 {
+            return (length > 0).then(|| (Operation::Store(offset, &padded[..length]), &rest[padded.len()..]));
+        }
         let mask = || Some(u64::from_le_bytes(padded.try_into().ok()?));
         let operation = match word & 0xf000 {
-            0 if length > 0 => Operation::Store(offset, &padded[..length]),
             SET => Operation::Set(offset, mask()?),
             CLEAR => Operation::Clear(offset, mask()?),
             SET_SEALED => Operation::SetSealed(offset, mask()?),

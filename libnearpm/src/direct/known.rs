@@ -64,6 +64,7 @@ impl Known {
     }
 
     /// Gives numbers to the records of an append, of which the last one says that others are durable. The caller has locked its shard.
+    #[inline(never)]
     pub fn issue(&self, sequence: &AtomicU64, count: u64, says: u64, names_home: bool) -> u64 {
         let mut state = self.state();
         let first = sequence.fetch_add(count, Ordering::Relaxed);
@@ -76,6 +77,7 @@ impl Known {
     }
 
     /// The append that ends with this record is durable.
+    #[inline(never)]
     pub fn written(&self, last: u64) {
         let mut state = self.state();
         let Ok(at) = state.issued.binary_search_by_key(&last, |issued| issued.last) else { return };

@@ -13,6 +13,7 @@ use super::by_mechanism::ByMechanism;
 use super::heap::Heap;
 use super::known::Known;
 use super::lint::Linter;
+use super::once;
 use super::shard::{Alone, SHARDS, Shard};
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
@@ -126,8 +127,10 @@ impl PoolType for DirectPool {
         medium.backing().alive().and_then(|()| view.alive())?;
         let linter = Linter::new(&options.lint, &view, heap.range());
         let by_calls = mode == Mode::WorkingCopy && medium.backing().drains_for_all();
+        let writes_once = by_calls && by_mechanism.is_none() && !options.read_only;
         Ok(DirectPool {
-            writes_once: by_calls && by_mechanism.is_none() && !options.read_only,
+            writes_once,
+            once_from: if writes_once { options.write_once_from.unwrap_or(once::LEAST) } else { u64::MAX },
             known: Known::default(),
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,

@@ -37,14 +37,9 @@ impl DirectPool {
         !self.heap.may_be_logged(range) && (is_free() || planted(Fault::ReusesFreedSpace))
     }
 
-    /// New objects of at least so many bytes are written once.
-    pub(super) fn write_once_from(&self) -> u64 {
-        self.options.write_once_from.unwrap_or(LEAST)
-    }
-
     /// Whether bytes that replace others are better a new object.
     pub(super) fn prefers_new(&self, bytes: u64) -> bool {
-        self.writes_once && bytes >= self.write_once_from() && self.heap.has_plenty()
+        self.writes_once && bytes >= self.once_from && self.heap.has_plenty()
     }
 
     /// New objects that lie side by side, as one range: what a place has beyond its object is nobody's.

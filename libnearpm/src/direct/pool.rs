@@ -48,6 +48,8 @@ pub struct DirectPool {
     pub(super) unacknowledged: Unacknowledged,
     /// New objects are written once, to their place and not to the log: on a file, where bytes cost more than checksums.
     pub(super) writes_once: bool,
+    /// Bytes from which new objects are written once.
+    pub(super) once_from: u64,
     /// What is known to be durable, if so.
     pub(super) known: Known,
     pub(super) root: AtomicU64,

@@ -83,7 +83,7 @@ impl State {
         (self.slot, self.lane) = (slot, lane);
         self.logs_new = pool.mode() == Mode::WorkingCopy && pool.drain_is_a_call();
         self.once = pool.writes_once;
-        self.once_from = if self.once { pool.write_once_from() } else { u64::MAX };
+        self.once_from = pool.once_from;
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
@@ -158,7 +158,11 @@ impl State {
     fn ask_for_room(&mut self, pool: &DirectPool, more: u64) -> Result<(), Error> {
         self.build(pool).map_err(no_memory())?;
         self.records.finish();
-        let sums = self.home.iter().map(|range| once::words(range.end - range.start)).sum::<u64>();
+        let sums = if !self.once {
+            0
+        } else {
+            self.home.iter().map(|range| once::words(range.end - range.start)).sum::<u64>()
+        };
         let exact = self.records.iter().map(Record::stride).sum::<u64>() + sums * WORD_BYTES + FIRST_ROOM;
         let first = !std::mem::replace(&mut self.promised, true);
         let spare = pool.promise(self.slot, self.lane, &self.records, more, first);

@@ -64,7 +64,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a failed reservation leaves the medium full",
-        file: FILE,
+        file: "libnearpm/src/memory/length.rs",
         find: "let _ = file.set_len(former);",
         with: "if !FAULT { let _ = file.set_len(former); }",
         tests: unit("a_reservation_that_fails_half_way"),

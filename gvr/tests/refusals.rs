@@ -332,6 +332,45 @@ fn a_version_that_cannot_be_sealed_in_the_background_is_told_to_every_rank_and_i
     assert_eq!(after[0], (durable + 1, vec![1 ^ durable << 20 ^ durable << 50]));
 }
 
+/// Versions 0 to 3 of a job whose first rank's pool was damaged in version 0, which is folded when version 3 is sealed.
+fn damaged_on_the_way(act: impl Fn(&Job) -> Result<()> + Sync) -> Vec<Result<()>> {
+    let memories = Memories::default();
+    let (ends, _) = local::run(2, 1 << 20, &Schedule::of_seed(6), |local| -> Result<()> {
+        let world = World::new(local);
+        let job = Job::create(&world, &memories, 1 << 20)?;
+        let array = job.array::<u64>("a", &[64], Options { keep: Keep::Last(2), ..Options::log(64) })?;
+        job.set_flush(Flush::Background)?;
+        let first = array.part(world.rank()).start;
+        for round in 0..4 {
+            // A word of a block: kept as a difference, which folding has to read.
+            array.put(first..=first, &[round + 1])?;
+            array.version_inc("")?;
+            if round == 1 {
+                job.version_wait()?;
+                assert!(world.rank() != 0 || job.damage(0, 3)?);
+            }
+        }
+        let ended = act(&job);
+        job.version_wait()?;
+        assert_eq!(array.get_vec(first..=first)?, [4]);
+        drop(array);
+        job.close()?;
+        ended
+    });
+    ends
+}
+
+#[test]
+fn damage_that_a_flush_in_the_background_meets_is_told_to_every_rank() {
+    let calls: [fn(&Job) -> Result<()>; 3] =
+        [Job::version_wait, |job| job.set_flush(Flush::Wait), |job| job.scrub().map(drop)];
+    for call in calls {
+        let ends = damaged_on_the_way(call);
+        assert!(matches!(ends[0], Err(Error::Damaged { block: 0, version: 0, .. })), "{ends:?}");
+        assert!(matches!(ends[1], Err(Error::Elsewhere { rank: 0, .. })), "{ends:?}");
+    }
+}
+
 #[test]
 fn a_log_with_little_room_is_sealed_before_the_version_is_closed() {
     // Eight blocks a rank, and room for eight beside the reserve: a version holds no other one.

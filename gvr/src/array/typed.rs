@@ -150,11 +150,12 @@ impl<T: Element> Array<T> {
     }
 
     /// Closes the current version, and gives its number; all ranks call it. It waits for all ranks' puts. The next version begins as the one
-    /// that was closed. In a [`crate::Job`] the version is durable when this returns.
+    /// that was closed. In a [`crate::Job`] the version is durable when this returns, but with [`crate::Flush::Background`].
     ///
     /// # Errors
     /// The same on all ranks: [`crate::Error::Elsewhere`] if a rank has had an error since the last version (once: a second call closes it),
-    /// [`crate::Error::Pinned`], those of the pools. The version was not closed, and nothing that was closed is lost.
+    /// [`crate::Error::Pinned`], those of the pools. The version was not closed, and nothing that was closed is lost. On one rank alone:
+    /// [`crate::Error::Damaged`] where its pool has a damaged version that is kept no more; the version was closed.
     pub fn version_inc(&self, label: &str) -> Result<u64> {
         crate::version_inc_all(&[self.face()], label)
     }
@@ -238,16 +239,13 @@ impl<T: Element> Array<T> {
         self.core.damage(version, block, byte, bits)
     }
 
-    /// Gives the memory of the array back; all ranks call it.
+    /// Gives the memory of the array back; all ranks call it. An array of a job stays as long as the job is open, which goes on to seal and
+    /// scrub its versions.
     ///
     /// # Errors
     /// [`crate::Error::DeadRank`].
     pub fn free(self) -> Result<()> {
-        if let Some(job) = &self.job {
-            // What is on its way is read from this memory.
-            job.land()?;
-        }
-        self.core.free()
+        if self.job.is_some() { Ok(()) } else { self.core.free() }
     }
 }
 

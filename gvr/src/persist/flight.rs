@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::seal::{Cut, Outcome, Sealed};
+use super::cut::{Cut, Outcome, Sealed};
 use crate::array::Core;
 use crate::error::{Error, Result};
 use crate::rma::Rma;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use nearpm::Ptr;
 
 use super::agree;
+use super::cut::Prepared;
 use super::flight::Flight;
 use super::format::Head;
 use super::pool::RankPool;
-use super::seal::Prepared;
 use crate::array::{Core, Fault, Options};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Rma};

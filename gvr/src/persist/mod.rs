@@ -14,11 +14,13 @@
 //! | `inner.rs` | what arrays of a job share |
 //! | `object.rs` | blocks in a pool |
 //! | `pool.rs` | one rank's pool |
-//! | `seal.rs` | cuts |
+//! | `cut.rs` | what a cut brings to a rank's pools |
+//! | `seal.rs` | cuts that all ranks seal |
 //! | `flight.rs` | cuts that are sealed while the program goes on |
 //! | `part.rs`, `recover.rs` | from pools to arrays, on any number of ranks |
 //! | `scrub.rs` | looking for damage, and mending it |
 
+mod cut;
 mod encode;
 mod flight;
 mod format;
@@ -216,7 +218,7 @@ impl Job {
     ///
     /// # Errors
     /// On all ranks: those of a pool. The version is not durable then; the next `version_inc` or `version_wait` tries again, and
-    /// makes no other version before.
+    /// makes no other version before. [`Error::Damaged`] where it is durable, and the pool has a damaged version that is kept no more.
     pub fn version_wait(&self) -> Result<()> {
         self.inner.version_wait()
     }
@@ -227,7 +229,8 @@ impl Job {
     /// # Errors
     /// On all ranks: [`Error::Damaged`] where both copies are.
     pub fn scrub(&self) -> Result<Scrubbed> {
-        self.version_wait()?;
+        // Damage that was met meanwhile is looked for here.
+        let _ = self.inner.durable()?;
         scrub::scrub(&self.inner)
     }
 

@@ -50,9 +50,9 @@ pub struct RunArguments {
     /// The first seed
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Print the tally alone, as JSON: for the campaign
+    /// Each so many-th seed alone, and what it came to as JSON: for the campaign
     #[arg(long, hide = true)]
-    pub(crate) tally: bool,
+    pub(crate) every: Option<u64>,
 }
 
 /// Arguments of a campaign.
@@ -104,7 +104,7 @@ pub struct ExhaustArguments {
     /// Processes that do it, a choice of operations each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) workers: u64,
-    /// Go through one choice of operations, and print what that came to as JSON: for the others' process
+    /// Go through one choice of operations, and print what that came to as JSON: for the command without it
     #[arg(long, hide = true)]
     pub(crate) trial: Option<usize>,
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use nearpm_gpmbench::record;
 use nearpm_gpu::{Choice, Schedule};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -63,23 +64,10 @@ impl Record {
     /// # Errors
     /// A file of something else.
     pub fn load(path: &Path, subject: &str, crashes: u64) -> Result<Record> {
-        if !path.exists() {
-            return Ok(Record { subject: subject.to_owned(), crashes, next_seed: 0, tally: Tally::default() });
-        }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let record: Record =
-            serde_json::from_str(&text).with_context(|| format!("{} holds no record of a campaign", path.display()))?;
+        let new = || Record { subject: subject.to_owned(), crashes, next_seed: 0, tally: Tally::default() };
+        let record = record::read(path)?.unwrap_or_else(new);
         ensure!(record.subject == subject, "{} is of {}: another campaign", path.display(), record.subject);
         Ok(record)
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// What the system refuses.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
@@ -106,7 +94,8 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
     let mut drawn: Vec<CrashOf> = (0..if events == 0 { 0 } else { crashes })
         .map(|_| {
             let (event, choice) = (random.random_range(1..=events), choice(&mut random));
-            let again = random.random_bool(0.5).then(|| (random.random_range(1..12), choice));
+            // A recovery stores and fences once for each mark that it frees, of which a history leaves few.
+            let again = random.random_bool(0.5).then(|| (random.random_range(1..=4), choice));
             CrashOf { event, choice, again }
         })
         .collect();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
+use nearpm_gpmbench::record;
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::{Device, Interpreted};
 
@@ -30,8 +31,7 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
         let subject = arguments.subject.subject(arguments.hole).one_bucket();
         let mut gone = Gone::default();
         exhaust::all(&subject, threads, bounds, trials.get(trial..=trial).context("no such trial")?, &mut gone)?;
-        println!("{}", serde_json::to_string(&gone)?);
-        return Ok(());
+        return workers::say(trial as u64, &gone);
     }
     println!("on the interpreter: no GPU is used");
     let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -44,11 +44,11 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
         let first = record.gone.trials as usize;
         let ahead = first..trials.len().min(first + arguments.workers as usize);
         let commands = ahead.map(|trial| one_of(arguments, trial)).collect::<Result<Vec<_>>>()?;
-        let gone: Vec<Gone> = workers::at_once(commands)?;
-        record.gone = gone.iter().fold(record.gone, |sum, gone| sum.plus(gone));
-        if let Some(path) = &arguments.record {
-            record.save(path)?;
-        }
+        // A choice of operations is gone through wholly, also when the time is over.
+        workers::in_order(commands, None, first as u64, |gone: Gone| {
+            record.gone = record.gone.plus(&gone);
+            arguments.record.as_ref().map_or(Ok(()), |path| record::write(path, &record))
+        })?;
     }
     let gone = record.gone;
     println!(
@@ -101,12 +101,17 @@ pub fn command(command: &HashCommand) -> Result<bool> {
 
 fn run(arguments: &RunArguments) -> Result<()> {
     let subject = arguments.subject.subject(arguments.hole);
-    let mut tally = Tally::default();
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.histories) {
-        arguments.subject.history(&subject, seed, arguments.crashes, &mut tally)?;
+    let (every, mut tally) = (arguments.every.unwrap_or(1), Tally::default());
+    let seed = |number: u64| arguments.seed.checked_add(number.checked_mul(every)?);
+    for seed in (0..arguments.histories).map_while(seed) {
+        let mut one = Tally::default();
+        arguments.subject.history(&subject, seed, arguments.crashes, &mut one)?;
+        if arguments.every.is_some() {
+            workers::say(seed, &one)?;
+        }
+        tally = tally.plus(&one);
     }
-    if arguments.tally {
-        println!("{}", serde_json::to_string(&tally)?);
+    if arguments.every.is_some() {
         return Ok(());
     }
     println!("on the interpreter: no GPU is used");
@@ -116,6 +121,9 @@ fn run(arguments: &RunArguments) -> Result<()> {
 
 /// Histories of a subject that a worker does before it is another subject's turn.
 const TURN: u64 = 200;
+
+/// How long a record on the disk is behind what was done, at most: that much a campaign loses which is killed.
+const BEHIND: Duration = Duration::from_secs(2);
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
@@ -135,19 +143,27 @@ fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
         // Whoever has come least far for its weight.
         let next = all.iter_mut().min_by_key(|(record, .., weight)| record.tally.histories / *weight);
         let (record, named, path, _) = next.expect("there are subjects");
+        let (first, every, crashes) = (record.next_seed, arguments.workers, record.crashes);
+        // Seeds go round the workers, so that all before one of them are done soon.
         let turn = |worker: u64| -> Result<std::process::Command> {
-            let (first, crashes) = (record.next_seed + worker * TURN, record.crashes);
             let mut command = workers::itself("campaign", "run")?;
-            command.args(named.words()).arg("--tally");
-            command.args([format!("--seed={first}"), format!("--histories={TURN}"), format!("--crashes={crashes}")]);
+            command.args(named.words()).args([format!("--seed={}", first + worker), format!("--every={every}")]);
+            command.args([format!("--histories={TURN}"), format!("--crashes={crashes}")]);
             Ok(command)
         };
         let commands = (0..arguments.workers).map(turn).collect::<Result<Vec<_>>>()?;
-        // A record goes on where all before it were tried.
-        let tallies: Vec<Tally> = workers::at_once(commands).with_context(|| named.name())?;
-        record.tally = tallies.iter().fold(record.tally, |sum, tally| sum.plus(tally));
-        record.next_seed += arguments.workers * TURN;
-        record.save(path)?;
+        let mut saved = Instant::now();
+        let outcome = workers::in_order(commands, until, first, |tally: Tally| {
+            record.tally = record.tally.plus(&tally);
+            record.next_seed += 1;
+            if saved.elapsed() < BEHIND {
+                return Ok(());
+            }
+            saved = Instant::now();
+            record::write(path, record)
+        });
+        record::write(path, record)?;
+        outcome.with_context(|| named.name())?;
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::Op;
+use nearpm_gpmbench::record;
 use nearpm_gpu::{Choice, Schedule, every_schedule};
 use serde::{Deserialize, Serialize};
 
@@ -101,24 +102,10 @@ impl Record {
     /// A file of something else.
     pub fn load(path: &Path, subject: &str, threads: u32, bounds: Bounds) -> Result<Record> {
         let new = Record::new(subject, threads, bounds);
-        if !path.exists() {
-            return Ok(new);
-        }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let record: Record =
-            serde_json::from_str(&text).with_context(|| format!("{} holds no such record", path.display()))?;
+        let record: Record = record::read(path)?.unwrap_or_else(|| new.clone());
         let same = Record { gone: new.gone, ..record.clone() } == new;
         ensure!(same, "{} is of other schedules: {record:?}", path.display());
         Ok(record)
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// What the system refuses.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

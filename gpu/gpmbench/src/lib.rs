@@ -16,6 +16,7 @@ pub mod model;
 mod pattern;
 pub mod prefix;
 pub mod programs;
+pub mod record;
 pub mod report;
 mod show;
 pub mod soak;

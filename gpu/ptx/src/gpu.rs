@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::code::Variables;
 use crate::crash::{self, Made};
 use crate::machine::Running;
-use crate::memory::{Kind, Memory};
+use crate::memory::{Kind, Memory, MemoryError, PmRange};
 use crate::start::{Loaded, start};
 use crate::{
     Choice, Crash, CrashError, Ended, Entry, Images, Launch, LaunchError, Module, Outcome, PendingStore, Run, Stop,
@@ -26,35 +26,6 @@ impl Default for Config {
     fn default() -> Self {
         Self { device_memory: 4 << 30, resident_blocks: 132 }
     }
-}
-
-/// Persistent memory mapped into the GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PmRange {
-    /// Its address on the GPU, a multiple of 4096.
-    pub address: u64,
-    /// Its bytes.
-    pub len: u64,
-}
-
-/// Memory that cannot be had, or an address that is not mapped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemoryError {
-    /// The device memory is used up.
-    #[error("{bytes} bytes of device memory were asked for, {free} of {total} are free")]
-    Full { bytes: u64, free: u64, total: u64 },
-    /// No allocation or PM range holds all of it.
-    #[error("{bytes} bytes at {address:#x} are in no allocation or persistent range")]
-    NotMapped { address: u64, bytes: u64 },
-    /// The address is not the start of an allocation.
-    #[error("{address:#x} is not the start of an allocation")]
-    NotAllocated { address: u64 },
-    /// The module has no variable of that name.
-    #[error("the module has no variable {name}")]
-    NoSymbol { name: String },
-    /// A launch is stopped on the GPU; resume or crash it first.
-    #[error("a launch is stopped on the GPU: resume it, abandon it or crash it first")]
-    Busy,
 }
 
 /// An interpreted GPU with volatile device memory, and persistent memory that survives [`Gpu::crash`]. A clone is an

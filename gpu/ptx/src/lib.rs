@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 mod arguments;
+mod blocks;
 mod code;
 mod counting;
 mod counts;
@@ -17,6 +18,7 @@ mod liveness;
 mod machine;
 mod memory;
 mod module;
+mod operands;
 mod persist;
 mod schedule;
 mod spare;
@@ -31,8 +33,9 @@ pub use counting::Translation;
 pub use counts::{CostModel, Counts, FenceCounts, TransactionCounts};
 pub use crash::{Choice, Crash, CrashError, Images, PendingStore};
 pub use fault::{Access, Fault, FaultKind, ThreadId};
-pub use gpu::{Config, Gpu, MemoryError, PmRange};
+pub use gpu::{Config, Gpu};
 pub use launch::{Ended, Launch, LaunchError, Outcome, Persistence, Run, Stop, Trace};
+pub use memory::{MemoryError, PmRange};
 pub use module::{Entry, Module, NoSuchEntry, Parameter, ParseError};
 pub use schedule::{Choices, Explored, Schedule, every_schedule};
 pub use stepped::{Instruction, Next, Stepped, Unit, WarpAccess, Where};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::code::{Code, Ins, Op, Register, Source};
-use crate::stepped::operands;
+use crate::operands::operands;
 
 /// Numbers of registers, and behind them of predicates.
 #[derive(Clone, Default, PartialEq, Eq)]

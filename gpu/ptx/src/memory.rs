@@ -3,7 +3,34 @@
 //! Each allocation starts at an address of its own that is a multiple of 4 GiB, so an access past its end hits nothing
 //! else, and the owner of an address is one look-up. Addresses are never used again.
 
-use crate::gpu::{MemoryError, PmRange};
+/// Persistent memory mapped into the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PmRange {
+    /// Its address on the GPU, a multiple of 4096.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// Memory that cannot be had, or an address that is not mapped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// The device memory is used up.
+    #[error("{bytes} bytes of device memory were asked for, {free} of {total} are free")]
+    Full { bytes: u64, free: u64, total: u64 },
+    /// No allocation or PM range holds all of it.
+    #[error("{bytes} bytes at {address:#x} are in no allocation or persistent range")]
+    NotMapped { address: u64, bytes: u64 },
+    /// The address is not the start of an allocation.
+    #[error("{address:#x} is not the start of an allocation")]
+    NotAllocated { address: u64 },
+    /// The module has no variable of that name.
+    #[error("the module has no variable {name}")]
+    NoSymbol { name: String },
+    /// A launch is stopped on the GPU; resume or crash it first.
+    #[error("a launch is stopped on the GPU: resume it, abandon it or crash it first")]
+    Busy,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

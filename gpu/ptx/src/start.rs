@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use crate::code::{Code, Variables};
 use crate::counting::Translation;
-use crate::gpu::MemoryError;
 use crate::machine::{Last, Running, Shape};
-use crate::memory::{Kind, Memory};
+use crate::memory::{Kind, Memory, MemoryError};
 use crate::persist::Tracker;
 use crate::schedule::Picker;
 use crate::{ArgumentError, Arguments, Counts, Launch, LaunchError, Persistence, Run, Stop};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Campaign, Checkpoints, Database, LogForm, Resumed, Run, Scenario, Store, Sums, Tally, Transactions, Way};
 use crate::programs::{Bfs, BlackScholes, Cfd, Digits, Dnn, Graph, Hotspot, Iterative, Mesh, Net, Srad, Stepper};
-use crate::{db, prefix};
+use crate::{db, prefix, record};
 
 /// How far a campaign has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,20 +35,7 @@ impl Record {
     /// # Errors
     /// A file of something else.
     pub fn load(path: &Path) -> Result<Record> {
-        if !path.exists() {
-            return Ok(Record::default());
-        }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} holds no record of a campaign", path.display()))
-    }
-
-    /// A process that is killed meanwhile leaves the record before.
-    fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-        written.with_context(|| format!("cannot write {}", path.display()))
+        Ok(record::read(path)?.unwrap_or_default())
     }
 
     /// Crashes of all programs.
@@ -108,7 +95,7 @@ impl Record {
                 *self.images.entry(name.to_owned()).or_default() += tally.images;
                 self.second_crashes += tally.second_crashes;
                 self.next += 1;
-                self.save(path)?;
+                record::write(path, self)?;
                 if is_over(self) {
                     return Ok(());
                 }

@@ -8,14 +8,7 @@ use super::{Kvs, Sets, THREADS};
 impl Kvs {
     /// Changes the table in the device's memory alone.
     fn store_volatile(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
-        let (sorted, numbers) = self.sort(sets)?;
-        let input = [
-            sorted.into(),
-            numbers.into(),
-            sets.count.into(),
-            sets.keys.address().into(),
-            sets.values.address().into(),
-        ];
+        let input = self.sorted(sets)?;
         let changed = [self.mirror.address().into(), self.places.address().into(), self.pairs.address().into()];
         self.run("kvs_set_volatile", sets.count, &[&input[..], &changed])?;
         self.update_mirror(sets.count)

@@ -156,24 +156,18 @@ impl Kvs {
         Ok(active.commit()?)
     }
 
-    /// Brings a batch to the sets' order; gives where sets and numbers in the batch are.
-    fn sort(&self, sets: &Sets) -> Result<(u64, u64), nearpm_gpu::Error> {
+    /// Brings a batch to the sets' order. Gives what a kernel that stores it is told of it: sets, numbers in the batch, how many, keys and values.
+    fn sorted(&self, sets: &Sets) -> Result<[Argument; 5], nearpm_gpu::Error> {
         let (n, bits) = (sets.count, self.set_bits());
         let (keys, numbers) = self.sorter.input();
         let arguments = [sets.keys.address().into(), n.into(), bits.into(), keys.into(), numbers.into()];
         self.region.device().launch(self.module.kernel("kvs_sets"), &Launch::over(n.into(), THREADS, arguments))?;
-        self.sorter.sort(n, 0, bits)
+        let (sorted, order) = self.sorter.sort(n, 0, bits)?;
+        Ok([sorted.into(), order.into(), n.into(), sets.keys.address().into(), sets.values.address().into()])
     }
 
     fn store(&self, sets: &Sets) -> Result<(), nearpm_gpu::Error> {
-        let (sorted, numbers) = self.sort(sets)?;
-        let input = [
-            sorted.into(),
-            numbers.into(),
-            sets.count.into(),
-            sets.keys.address().into(),
-            sets.values.address().into(),
-        ];
+        let input = self.sorted(sets)?;
         let tables = [self.table_address().into(), self.mirror.address().into()];
         let changed = [self.places.address().into(), self.pairs.address().into()];
         self.run("kvs_set", sets.count, &[&[self.log.address().into()], &input[..], &tables, &changed])?;

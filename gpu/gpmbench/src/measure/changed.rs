@@ -4,8 +4,8 @@ use anyhow::Result;
 use nearpm_gpu::{Buffer, ObjectKind, PmRegion, store_pieces};
 
 use super::Bench;
-use super::store::{COUNT, GROUP, THREADS, check_table, over};
-use crate::kvs::{Kvs, Model, Sets, batch_of};
+use super::opened::{COUNT, GROUP, Opened, THREADS, over};
+use crate::kvs::{Kvs, Sets, batch_of};
 use crate::report::Report;
 
 /// The way from the table in the GPU's memory to the one in PM.
@@ -51,25 +51,24 @@ impl<'b> Changed<'b> {
 pub(super) fn measure(
     bench: &Bench,
     report: &mut Report,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
+    opened: &mut Opened<'_>,
     bytes: u32,
     what: &str,
 ) -> Result<()> {
+    let Opened { kvs, region, .. } = *opened;
     let way = Changed::new(bench, kvs, COUNT, bytes)?;
     let (mut times, mut moved) = (Vec::new(), 0);
     for repeat in 0..3 {
         let pairs = batch_of(200 + repeat, COUNT, 1 << 40);
         let sets = Sets::new(&bench.device, &pairs)?;
-        model.apply(&pairs);
+        opened.model.apply(&pairs);
         bench.device.synchronize()?;
         times.push(bench.wall(&mut || {
             moved = way.set(kvs, region, &sets)?;
             Ok(())
         })?);
     }
-    check_table(kvs, region, model, &format!("CAP-mm of changed {what}"))?;
+    opened.check_table(&format!("CAP-mm of changed {what}"))?;
     let name = format!("CAP-mm of changed {what}, {} MiB a batch, {THREADS} threads", moved >> 20);
     report.time(GROUP, name, &times, None);
     over(report, &format!("GPM over CAP-mm of changed {what}"), &times);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nearpm_gpu::{PmRegion, persist_with_threads};
+use nearpm_gpu::persist_with_threads;
 
 use super::assisted::median;
 use super::changed::Changed;
-use super::store::check_table;
+use super::opened::Opened;
 use super::{Bench, Scale};
-use crate::kvs::{Kvs, Model, Sets, batch_of};
+use crate::kvs::{Sets, batch_of};
 use crate::report::Report;
 
 const GROUP: &str = "gpKVS 95:5";
@@ -26,17 +26,10 @@ enum Way<'b> {
 }
 
 /// A batch of SETs, and the GETs, each of which is looked at.
-pub(super) fn measure(
-    bench: &Bench,
-    report: &mut Report,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
-    count: usize,
-) -> Result<()> {
+pub(super) fn measure(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>, count: usize) -> Result<()> {
     let mut ways = vec![(Way::Undo, "GPM"), (Way::WholeTable, "CAP-mm of the whole table, 8 threads")];
     if bench.scale == Scale::Full {
-        let changed = Changed::new(bench, kvs, count / 20, PIECE)?;
+        let changed = Changed::new(bench, opened.kvs, count / 20, PIECE)?;
         ways.push((Way::Changed(changed), "CAP-mm of changed sets of 128 B, 16 threads"));
     }
     let mut ours = None;
@@ -44,13 +37,13 @@ pub(super) fn measure(
         let mut times = Vec::new();
         for repeat in 0..=3 {
             let pairs = batch_of(400 + 10 * number as u64 + repeat, count, 1 << 40);
-            let time = batch(bench, kvs, region, model, way, &pairs)?;
+            let time = batch(bench, opened, way, &pairs)?;
             // The first loads the kernels.
             if repeat > 0 {
                 times.push(time);
             }
         }
-        check_table(kvs, region, model, name)?;
+        opened.check_table(name)?;
         report.time(GROUP, format!("{name}, a batch of {count}"), &times, None);
         let ours = *ours.get_or_insert(median(&times));
         if number > 0 && bench.scale == Scale::Full {
@@ -61,14 +54,8 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn batch(
-    bench: &Bench,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
-    way: &Way<'_>,
-    pairs: &[(u64, u64)],
-) -> Result<Duration> {
+fn batch(bench: &Bench, opened: &mut Opened<'_>, way: &Way<'_>, pairs: &[(u64, u64)]) -> Result<Duration> {
+    let Opened { kvs, region, .. } = *opened;
     let (set, asked) = pairs.split_at(pairs.len() / 20);
     let sets = Sets::new(&bench.device, set)?;
     let (keys, found) = (bench.buffer(8 * asked.len() as u64)?, bench.buffer(8 * asked.len() as u64)?);
@@ -88,10 +75,10 @@ fn batch(
         kvs.look_up(&keys, &found)?;
         Ok(bench.device.synchronize()?)
     })?;
-    model.apply(set);
+    opened.model.apply(set);
     let values = found.download()?;
     let right = asked.iter().zip(values.as_chunks::<8>().0);
-    let wrong = right.filter(|(pair, found)| model.get(pair.0).unwrap_or(0) != u64::from_le_bytes(**found));
+    let wrong = right.filter(|(pair, found)| opened.model.get(pair.0).unwrap_or(0) != u64::from_le_bytes(**found));
     ensure!(wrong.count() == 0, "95:5: a GET does not give what was set");
     Ok(time)
 }

@@ -9,6 +9,7 @@ mod flights;
 mod logs;
 mod mixed;
 mod native;
+mod opened;
 pub mod peer;
 mod programs;
 mod random;

@@ -7,19 +7,16 @@ use nearpm_gpm::Outcome;
 use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_scattered, persist_with_threads};
 
 use super::assisted::{Assisted, median};
+use super::opened::{COUNT, GROUP, Opened, THREADS, over};
 use super::{Bench, changed, mixed};
 use crate::kernels::kvs as kvs_kernels;
 use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 use crate::report::Report;
 
-pub(super) const GROUP: &str = "gpKVS";
-/// SETs of a batch: the paper's, and those of a run on the interpreter.
-pub(super) const COUNT: usize = 1 << 21;
+/// SETs of a batch on the interpreter.
 const SMALL_COUNT: usize = 300;
 /// Batches of a run, as in the paper.
 const BATCHES: u32 = 25;
-/// Threads of the processor that store what changed.
-pub(super) const THREADS: usize = 16;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let (set_bits, count): (u32, usize) = bench.scale.pick((9, SMALL_COUNT), (25, COUNT));
@@ -28,68 +25,46 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let kvs = Kvs::create(&region, set_bits, count as u32, kvs_kernels())?;
     let size = bench.scale.pick("64 KiB".to_owned(), format!("{} GiB", (128u64 << set_bits) >> 30));
     let mut model = Model::new(set_bits);
-    let logged = batches(bench, &kvs, &region, &mut model, count)?;
+    let mut opened = Opened { kvs: &kvs, region: &region, model: &mut model };
+    let logged = batches(bench, &mut opened, count)?;
     let name = format!("{count} SETs with undo, table {size}, end to end");
     report.rate(GROUP, name, count as f64 / 1e6, "M/s", &logged, Some(">= 300 at 4 GiB"));
     report.time(GROUP, format!("the same, a batch, table {size}"), &logged, None);
     if bench.scale == super::Scale::Full {
-        assisted(bench, report, &kvs, &region, &mut model, &size)?;
+        assisted(bench, report, &mut opened, &size)?;
         [(4096, "pages of 4 KiB"), (128, "sets of 128 B")]
             .into_iter()
-            .try_for_each(|(bytes, what)| changed::measure(bench, report, &kvs, &region, &mut model, bytes, what))?;
-        near(bench, report, &kvs, &region, &mut model)?;
+            .try_for_each(|(bytes, what)| changed::measure(bench, report, &mut opened, bytes, what))?;
+        near(bench, report, &mut opened)?;
         by_file(bench, report, &kvs)?;
     }
-    mixed::measure(bench, report, &kvs, &region, &mut model, count)?;
+    mixed::measure(bench, report, &mut opened, count)?;
     let operation: Duration = median(&logged) * BATCHES;
     drop(kvs);
     recovery(bench, report, region, &mut model, operation)
 }
 
 /// Times of batches, by the wall: sort, kernels, and the words that make them all or nothing.
-fn batches(bench: &Bench, kvs: &Kvs, region: &PmRegion, model: &mut Model, count: usize) -> Result<Vec<Duration>> {
+fn batches(bench: &Bench, opened: &mut Opened<'_>, count: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for repeat in 0..=bench.repeats as u64 {
         let pairs = batch_of(repeat, count, 1 << 40);
         let sets = Sets::new(&bench.device, &pairs)?;
         bench.device.synchronize()?;
-        let time = bench.wall(&mut || kvs.set(&sets).map(drop))?;
+        let time = bench.wall(&mut || opened.kvs.set(&sets).map(drop))?;
         if repeat > 0 {
             times.push(time);
         }
-        model.apply(&pairs);
-        check_keys(kvs, model, &pairs)?;
+        opened.model.apply(&pairs);
+        opened.check_keys(&pairs)?;
     }
-    check_table(kvs, region, model, "SETs with undo")?;
+    opened.check_table("SETs with undo")?;
     Ok(times)
 }
 
-/// The store in the device's memory answers for each key of a batch as the model does, also where a full set gave a pair up.
-fn check_keys(kvs: &Kvs, model: &Model, pairs: &[(u64, u64)]) -> Result<()> {
-    let keys: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
-    let found = kvs.get(&keys)?;
-    let wrong = keys.iter().zip(found).filter(|&(&key, found)| model.get(key).unwrap_or(0) != found).count();
-    ensure!(wrong == 0, "{wrong} of {} keys do not have their values", keys.len());
-    Ok(())
-}
-
-/// The table in PM is the model's, byte by byte.
-pub(super) fn check_table(kvs: &Kvs, region: &PmRegion, model: &Model, what: &str) -> Result<()> {
-    let (offset, bytes) = kvs.table();
-    let table = region.read_vec(offset, bytes as usize)?;
-    ensure!(model.equals(&table), "{what}: the table in PM is not what was put: no figure is printed");
-    Ok(())
-}
-
 /// CAP-mm: the whole table is copied, and written back by threads of the processor.
-fn assisted(
-    bench: &Bench,
-    report: &mut Report,
-    kvs: &Kvs,
-    region: &PmRegion,
-    model: &mut Model,
-    size: &str,
-) -> Result<()> {
+fn assisted(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>, size: &str) -> Result<()> {
+    let Opened { kvs, region, .. } = *opened;
     let (offset, bytes) = kvs.table();
     let mut best: Option<(Vec<Duration>, usize)> = None;
     for threads in [1, 4, 8, 16] {
@@ -97,7 +72,7 @@ fn assisted(
         for repeat in 0..3 {
             let pairs = batch_of(100 + repeat, COUNT, 1 << 40);
             let sets = Sets::new(&bench.device, &pairs)?;
-            model.apply(&pairs);
+            opened.model.apply(&pairs);
             bench.device.synchronize()?;
             times.push(bench.wall(&mut || {
                 kvs.set_assisted(&sets)?;
@@ -111,7 +86,7 @@ fn assisted(
             best = Some((times, threads));
         }
     }
-    check_table(kvs, region, model, "CAP-mm of the whole table")?;
+    opened.check_table("CAP-mm of the whole table")?;
     let (times, threads) = best.expect("there is a number of threads");
     report.time(GROUP, format!("CAP-mm of the whole table, {size}, best of 1 to 16 threads ({threads})"), &times, None);
     if let Some(ours) = report.find(GROUP, &format!("the same, a batch, table {size}")) {
@@ -122,14 +97,15 @@ fn assisted(
 }
 
 /// GPM-NDP: the same kernels, and write-back of what they stored by threads of the processor: a pair a SET, and the log.
-fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model: &mut Model) -> Result<()> {
+fn near(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>) -> Result<()> {
+    let Opened { kvs, region, .. } = *opened;
     let (offset, bytes) = kvs.table();
     let log = region.find("kvs.log", ObjectKind::SealedLog)?;
     let mut times = Vec::new();
     for repeat in 0..3 {
         let pairs = batch_of(300 + repeat, COUNT, 1 << 40);
         let sets = Sets::new(&bench.device, &pairs)?;
-        model.apply(&pairs);
+        opened.model.apply(&pairs);
         bench.device.synchronize()?;
         times.push(bench.wall(&mut || {
             let mut write_back = |places: &[u32]| {
@@ -147,7 +123,7 @@ fn near(bench: &Bench, report: &mut Report, kvs: &Kvs, region: &PmRegion, model:
             kvs.set_near(&sets, &mut write_back).map(drop)
         })?);
     }
-    check_table(kvs, region, model, "GPM-NDP")?;
+    opened.check_table("GPM-NDP")?;
     report.time(GROUP, format!("GPM-NDP with undo, {THREADS} threads write back"), &times, None);
     over(report, "GPM over GPM-NDP", &times);
     Ok(())
@@ -160,14 +136,6 @@ fn by_file(bench: &Bench, report: &mut Report, kvs: &Kvs) -> Result<()> {
         over(report, "GPM over CAP-fs of the whole table", &[time]);
     }
     Ok(())
-}
-
-/// GPM over what took these times.
-pub(super) fn over(report: &mut Report, name: &str, times: &[Duration]) {
-    let ours = report.rows.iter().rev().find(|row| row.name.starts_with("the same, a batch")).map(|row| row.value);
-    if let Some(ours) = ours {
-        report.value(GROUP, name, median(times).as_secs_f64() * 1e3 / ours, "x", None);
-    }
 }
 
 /// A batch whose commit never comes, undone when the store is opened again.
@@ -194,8 +162,9 @@ fn recovery(
     bench.device.synchronize()?;
     let all = started.elapsed();
     ensure!(matches!(outcome, Outcome::Undone { .. }), "the batch that was left active was not undone: {outcome:?}");
-    check_keys(&kvs, model, &before)?;
-    check_table(&kvs, &region, model, "undo of a batch")?;
+    let opened = Opened { kvs: &kvs, region: &region, model };
+    opened.check_keys(&before)?;
+    opened.check_table("undo of a batch")?;
     if bench.scale == super::Scale::Small {
         // These are times of this program, not of a device.
         return Ok(());

@@ -11,7 +11,6 @@ use crate::machine::{Block, Running, Warp};
 use crate::memory::Kind;
 use crate::{Fault, FaultKind, Gpu, spare};
 
-pub(crate) use facts::operands;
 pub use facts::{Instruction, Unit};
 
 /// A launch under way whose blocks start, and whose warps step, when the caller says so. Blocks have handles, from 0;

@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_worker_that_fails_or_says_something_else_is_an_error_and_what_was_said_before_counts() {
-        for (script, said) in [("echo [6,2]; exit 3", "failed"), ("echo [6,2]; kill -9 $$", "failed"), ("echo no", "did not say")] {
+        for (script, said) in
+            [("echo [6,2]; exit 3", "failed"), ("echo [6,2]; kill -9 $$", "failed"), ("echo no", "did not say")]
+        {
             let (all, outcome) = taken(&["echo [5,1]; echo [7,3]; sleep 0.2", script], None);
             let error = format!("{:#}", outcome.unwrap_err());
             assert!(error.contains(said), "{script}: {error}");

@@ -10,6 +10,7 @@ use nearpm_interface::INTERFACE_VERSION;
 use nearpm_interface::registers::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rust_hdl::prelude::{Logic, Verilog};
 use std::collections::VecDeque;
 
 fn write_bytes(dut: &mut dyn Dut, offset: u32, data: u32, strobes: u64) {
@@ -349,4 +350,36 @@ const FAULTS: &[UnitFault] = &[
 #[test]
 fn planted_faults_are_seen_by_the_unit_s_own_tests() {
     each_is_seen::<Registers>("Registers", FAULTS);
+}
+
+/// The simulator leaves out cycles that change only these counters (`nearpm_sim::rtl::RtlCards`): they count up, software reads them, and nothing else in the
+/// card depends on them.
+#[test]
+fn counters_do_nothing_but_count() {
+    let Verilog::Custom(text) = Registers::default().hdl() else { panic!("the unit is written in Verilog") };
+    let words = |line: &str| -> Vec<String> {
+        let all = line.split(|c: char| !(c.is_ascii_alphanumeric() || "_$".contains(c)));
+        all.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let named = |name: &str| text.lines().filter(|line| words(line).iter().any(|word| word == name)).count();
+    let mut counters = 0;
+    for register in ALL {
+        let name = format!("r_{}", register.name.to_lowercase());
+        if !text.contains(&format!("{name} <= {name} + 32'd1;\n")) {
+            continue;
+        }
+        counters += 1;
+        assert!(
+            text.contains(&format!("reg [31:0] {name};\n")) && text.contains(&format!("{name} <= 32'd0; ")),
+            "{name}"
+        );
+        assert!(text.contains(&format!(": shown = {name};\n")), "{name} is not read");
+        // Declared, reset, counted, read.
+        assert_eq!(named(&name), 4, "{name} is used for something else");
+    }
+    assert!(counters >= 17 && text.matches(" + 32'd1").count() == counters, "{counters} counters");
+    // What is read goes to the port, in a cycle that ends the reading.
+    let read = "if (reading) begin\n            axi$rvalid <= 1'b1;\n            axi$rdata <= shown;\n            reading <= 1'b0;\n";
+    let into_shown = text.matches(" shown = ").count();
+    assert!(text.contains(read) && named("shown") == into_shown + 2, "what is read is used for something else");
 }

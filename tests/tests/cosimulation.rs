@@ -1,7 +1,9 @@
 //! Random traffic on the simulated cards against the sequential oracle, and against each other.
 
 use nearpm_interface::memory_ports::MemoryPorts;
+use nearpm_interface::registers::ALL;
 use nearpm_interface::status::Status;
+use nearpm_sim::bench::CardBench;
 use nearpm_sim::core::{Access, CardCore};
 use nearpm_sim::machine::Power;
 use nearpm_sim::model;
@@ -63,6 +65,32 @@ fn the_rtl_agrees_with_the_oracle() {
                 agrees_with_the_oracle(&format!("{ports} memory ports, seed {seed}, {mix:?}"), &trace, &run);
             }
         }
+    }
+}
+
+/// A card of which edges are skipped answers in the same cycles, with the same data, and its registers show the same counts.
+#[test]
+fn skipped_edges_show_nowhere() {
+    for ports in memory_ports() {
+        let both = [rtl_cards(*ports), rtl_cards(*ports).with_every_edge()];
+        for (seed, mix) in [(7, Mix::SPREAD), (8, Mix::STEADY), (9, Mix::CONFLICTS)] {
+            let trace = trace::random(seed, if thorough() { 2_000 } else { 250 }, mix);
+            let [some, every] = both.each_ref().map(|cards| drive::run(cards.power_up(medium()), &trace));
+            assert_eq!(format!("{:?}", some.outcomes), format!("{:?}", every.outcomes), "{ports} ports, {mix:?}");
+            assert!(some.medium == every.medium, "{ports} ports, {mix:?}: memory differs");
+        }
+        let [some, every] = both.map(|cards| {
+            let card = cards.card(medium()).expect("it powers up");
+            let mut bench = CardBench::open(Box::new(card), trace::POOL);
+            let mut shown = Vec::new();
+            for pause in [1, 4, 700, 5, 9_000] {
+                bench.card.advance_to(bench.card.cycle() + pause);
+                shown.extend(ALL.iter().map(|register| (register.name, bench.register(register.offset))));
+            }
+            (bench.card.skipped_edges(), bench.card.cycle(), shown)
+        });
+        assert_eq!((&some.1, &some.2), (&every.1, &every.2), "{ports} ports");
+        assert!(some.0 > 5_000 && every.0 == 0, "{} and {} edges are skipped", some.0, every.0);
     }
 }
 

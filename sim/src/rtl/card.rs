@@ -101,6 +101,11 @@ impl RtlCard {
         self.memory.contents()
     }
 
+    /// Clock edges that were not simulated, because they would have changed nothing but counters.
+    pub fn skipped_edges(&self) -> u64 {
+        self.pins.model.skipped_edges()
+    }
+
     /// Writes that have become durable since power-up: [`RtlCard::contents`] changes with no other event.
     pub fn durable_bursts(&self) -> u64 {
         self.memory.durable_bursts()

@@ -10,7 +10,8 @@ use crate::core::{CardCore, Medium};
 use crate::ddr4::Config;
 use crate::machine::Power;
 
-/// The card's registers that software reads, of which those that change while no port does count cycles and do nothing else.
+/// The card's registers that software reads, of which those that change while no port does count cycles and do nothing else: `hdl/tests/registers.rs` looks
+/// at their Verilog, and `tests/tests/cosimulation.rs` compares whole cards with and without.
 const COUNTERS: &str = "registers.r_";
 
 /// How cards are run.
@@ -37,13 +38,20 @@ pub struct RtlCards {
     power_ups: AtomicU32,
     /// Inputs beyond those of the card, and the values at which they are held.
     held: Vec<(String, u64)>,
+    every_edge: bool,
 }
 
 impl RtlCards {
     /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from the cache.
     pub fn build(top: &str, verilog: &str, options: Options) -> Result<Self, Error> {
         let source = Source::new(top, verilog).with_trace(options.waveform.is_some()).with_idle_skipped(COUNTERS);
-        Ok(RtlCards { library: Library::build(&source)?, options, power_ups: AtomicU32::new(0), held: Vec::new() })
+        Ok(RtlCards {
+            library: Library::build(&source)?,
+            options,
+            power_ups: AtomicU32::new(0),
+            held: Vec::new(),
+            every_edge: false,
+        })
     }
 
     /// The same cards, with an input that the design has beyond those of the card held at a value: what selects a planted fault.
@@ -52,6 +60,12 @@ impl RtlCards {
         self.held.retain(|(held, _)| held != name);
         self.held.push((name.into(), value));
         self
+    }
+
+    /// The same cards, of which no edge is skipped: what those that skip some are compared with.
+    #[must_use]
+    pub fn with_every_edge(self) -> Self {
+        RtlCards { every_edge: true, ..self }
     }
 
     /// Makes a card and resets it.
@@ -64,6 +78,9 @@ impl RtlCards {
         for (name, value) in &self.held {
             let port = model.port(name)?;
             model.set_u64(port, *value);
+        }
+        if self.every_edge {
+            model.simulate_every_edge();
         }
         let Options { mhz, memory, waveform } = &self.options;
         RtlCard::new(model, *memory, medium, *mhz, waveform.is_some())

@@ -19,7 +19,7 @@
 //! **Order of delivery.** An access is presented when the address and data handshakes of the one before have happened; a
 //! read, in addition, when every write before it has been answered. This is how PCI Express delivers posted writes and what follows them.
 //!
-//! No cycle is skipped: time passes for the hardware whether it has work or not.
+//! Time passes for the hardware whether it has work or not. A cycle that changes nothing but its counters is not simulated; these count on.
 
 mod answers;
 mod card;

@@ -2,20 +2,22 @@
 //!
 //! While no input changes, a state that an edge has not changed is the state behind every further edge. A whole card that waits for its memory is
 //! in such a state but for registers that count cycles. Those are named by whoever asks for this ([`Source::with_idle_skipped`](crate::Source)); of
-//! everything else the state is compared, to the byte.
+//! everything else the state is compared, to the byte, at two edges in a row: a register that is set once to a value has another step at the second.
 
 use crate::Error;
 use crate::error::IoContext;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What follows the shim's head, and the table of counters. `still` counts the edges since an input has changed, and is all ones where edges are
-/// skipped. A comparison costs about as much as an edge, so that it is tried behind 4, 8, 16... of them.
+/// What follows the shim's head, and the table of counters. `still` counts the edges since an input has changed, is all ones where edges are skipped
+/// ([`SKIPS`]), and one less where the last edge has changed nothing but counters. A comparison costs about as much as an edge, so that it is tried behind
+/// 4, 8, 16... of them.
 pub(crate) const SHIM: &str = r#"
 #ifdef CLOCK_TRIGGER
 #include <cstring>
 namespace {
 struct Idle { unsigned char before[sizeof(Vtop___024root)]; uint32_t steps[COUNTERS + 1]; };
+constexpr uint64_t SKIPS = ~0ULL, ONCE = SKIPS - 1;
 uint32_t load(const unsigned char* at) { uint32_t value; std::memcpy(&value, at, sizeof value); return value; }
 void store(unsigned char* at, uint32_t value) { std::memcpy(at, &value, sizeof value); }
 }
@@ -23,26 +25,36 @@ EXPORT Idle* nearpm_idle_new() { return new Idle; }
 EXPORT void nearpm_idle_delete(Idle* idle) { delete idle; }
 EXPORT void nearpm_idle_edge(Model* m, Idle* idle, uint64_t* still, unsigned char* clock) {
     auto* state = reinterpret_cast<unsigned char*>(m->top->rootp);
-    if (*still == ~0ULL) {
+    if (*still == SKIPS) {
         for (size_t i = 0; i < COUNTERS; ++i) if (idle->steps[i]) store(state + AT[i], load(state + AT[i]) + idle->steps[i]);
         return;
     }
-    ++*still;
-    if (*still < 4 || (*still & (*still - 1))) {
-        EDGE(m, clock)
-        return;
+    const bool again = *still == ONCE;
+    if (!again) {
+        ++*still;
+        if (*still < 4 || (*still & (*still - 1))) {
+            EDGE(m, clock)
+            return;
+        }
     }
+    bool as_before = true;
     std::memcpy(idle->before, state, sizeof idle->before);
     EDGE(m, clock)
     for (size_t i = 0; i < COUNTERS; ++i) {
-        const uint32_t now = load(state + AT[i]);
-        idle->steps[i] = now - load(idle->before + AT[i]);
+        const uint32_t now = load(state + AT[i]), step = now - load(idle->before + AT[i]);
+        as_before &= step == idle->steps[i];
+        idle->steps[i] = step;
         store(idle->before + AT[i], now);
     }
-    if (!std::memcmp(idle->before, state, sizeof idle->before)) *still = ~0ULL;
+    const bool counts = !std::memcmp(idle->before, state, sizeof idle->before);
+    if (again) *still = counts && as_before ? SKIPS : 5;
+    else if (counts) *still = ONCE;
 }
 #endif
 "#;
+
+/// The value of `still` while edges are skipped.
+pub(crate) const SKIPS: u64 = u64::MAX;
 
 /// The table of counters for the code that Verilator wrote to `folder`: registers of 32 bits in whose path `counters` is found. `None` where the
 /// state is not all in one class, as other versions of Verilator may leave it; then no edge is skipped.

@@ -1,6 +1,6 @@
 //! One running model and its ports.
 
-use crate::Error;
+use crate::{Error, idle};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulonglong};
 use std::path::Path;
@@ -136,8 +136,12 @@ pub struct Instance {
     names: HashMap<String, Port>,
     /// What the shim keeps to skip edges; null where it does not.
     idle: *mut Idle,
-    /// Edges since the inputs changed; all ones while edges are skipped.
+    /// Edges since the inputs changed; [`idle::SKIPS`] while edges are skipped.
     still: u64,
+    /// Edges that were skipped.
+    skipped: u64,
+    /// Edges are simulated although they could be skipped.
+    every_edge: bool,
     api: Arc<Api>,
 }
 
@@ -168,7 +172,7 @@ impl Instance {
         let slots = raw.iter().map(|p| Slot { data: p.data, bits: p.bits }).collect();
         // SAFETY: the function matches its declaration.
         let idle = api.idle.map_or(std::ptr::null_mut(), |idle| unsafe { (idle.new)() });
-        Self { model, slots, infos, names, idle, still: 0, api }
+        Self { model, slots, infos, names, idle, still: 0, skipped: 0, every_edge: false, api }
     }
 
     /// Resolves a port by its Verilog name.
@@ -231,10 +235,24 @@ impl Instance {
         // SAFETY: `model` is alive; a one-bit port is stored in one byte; `idle` was made by the function of the same table.
         unsafe {
             match self.api.idle {
-                Some(idle) => (idle.edge)(self.model, self.idle, &mut self.still, slot.data),
-                None => (self.api.edge)(self.model, slot.data),
+                Some(idle) if !self.every_edge => {
+                    self.skipped += u64::from(self.still == idle::SKIPS);
+                    (idle.edge)(self.model, self.idle, &mut self.still, slot.data);
+                }
+                _ => (self.api.edge)(self.model, slot.data),
             }
         }
+    }
+
+    /// Simulates every edge from now on: what a model that skips some of them ([`Source::with_idle_skipped`](crate::Source::with_idle_skipped)) is
+    /// compared with.
+    pub fn simulate_every_edge(&mut self) {
+        self.every_edge = true;
+    }
+
+    /// Edges that were not simulated.
+    pub fn skipped_edges(&self) -> u64 {
+        self.skipped
     }
 
     /// The low 64 bits of a port.

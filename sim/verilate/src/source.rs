@@ -68,7 +68,9 @@ impl Source {
 
     /// The same design, whose edges ([`Instance::edge`](crate::Instance::edge)) are not simulated while no input changes and nothing but counters
     /// would: registers of 32 bits whose path contains `counters`. Those must do nothing but count, by as much in each cycle in which nothing else
-    /// changes, and nothing may depend on their values while nothing else and no input changes. Nobody checks that: a timer that is called a counter never ends.
+    /// changes, or stand still; and nothing may depend on their values while nothing else and no input changes. Nobody checks that here: a timer that is called
+    /// a counter never ends. So whoever names them has a test that compares with a model that
+    /// [simulates every edge](crate::Instance::simulate_every_edge).
     #[must_use]
     pub fn with_idle_skipped(mut self, counters: impl Into<String>) -> Self {
         self.counters = Some(counters.into());

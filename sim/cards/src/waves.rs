@@ -1,7 +1,7 @@
 //! Waveforms of a card in the FST format, and the signals of interest in groups.
 //!
 //! The simulator writes VCD, a text of which each change takes a line; FST holds the same in a small part of the room, and viewers
-//! open it at once. Beside it goes a save file of GTKWave, which Surfer reads too: the card's ports and states, in groups.
+//! open it at once. Beside it goes a save file of GTKWave: the card's ports and states, in groups.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -35,22 +35,53 @@ pub fn is_fst(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("fst"))
 }
 
-/// The waveforms that a run has written beside each other, `NAME.vcd`, `NAME.1.vcd` and so on, become `NAME.fst`, `NAME.1.fst` with a `.gtkw`
-/// each, and go.
+/// Where the simulator is to write the waveform that is asked for. FST is made of a VCD with a name of its own, so that no file of others is written over;
+/// what a run that was stopped has left of those goes.
+///
+/// # Errors
+/// What is left cannot be removed.
+pub fn written_to(asked: &Path) -> Result<PathBuf> {
+    if !is_fst(asked) {
+        return Ok(asked.to_owned());
+    }
+    for (_, left) in intermediate(asked) {
+        remove(&left)?;
+    }
+    Ok(asked.with_extension(INTERMEDIATE))
+}
+
+/// The waveforms that a run has written where [`written_to`] said become `NAME.fst`, `NAME.1.fst` and so on, with a `.gtkw` each, and go.
 ///
 /// # Errors
 /// A file that cannot be read or written, or is no VCD. Waveforms that are not done yet stay as they are.
-pub fn to_fst(first: &Path) -> Result<()> {
-    let numbered = |number: usize| match number {
-        0 => first.to_owned(),
-        number => first.with_extension(format!("{number}.vcd")),
-    };
-    for vcd in (0..).map(numbered).take_while(|path| path.is_file()) {
-        let fst = vcd.with_extension("fst");
+pub fn to_fst(asked: &Path) -> Result<()> {
+    for (number, vcd) in intermediate(asked) {
+        let fst = numbered(asked, number);
         convert(&vcd, &fst).with_context(|| format!("cannot make {} of {}", fst.display(), vcd.display()))?;
-        fs::remove_file(&vcd).with_context(|| format!("cannot remove {}", vcd.display()))?;
+        remove(&vcd)?;
     }
     Ok(())
+}
+
+/// The ending of what an FST file is made of.
+const INTERMEDIATE: &str = "fst.vcd";
+
+/// What is there of these, with the number of the power-up.
+fn intermediate(asked: &Path) -> impl Iterator<Item = (usize, PathBuf)> {
+    let first = asked.with_extension(INTERMEDIATE);
+    (0..).map(move |number| (number, numbered(&first, number))).take_while(|(_, path)| path.is_file())
+}
+
+/// The waveform of a power-up, as the simulator names it: `NAME.ENDING`, then `NAME.1.ENDING` and so on.
+fn numbered(first: &Path, number: usize) -> PathBuf {
+    match (number, first.extension()) {
+        (0, _) | (_, None) => first.to_owned(),
+        (number, Some(ending)) => first.with_extension(format!("{number}.{}", ending.to_string_lossy())),
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
 /// A signal as the viewer names it.
@@ -200,11 +231,6 @@ fn matches(signal: &Signal, beginning: &str) -> bool {
     }
 }
 
-/// Where the simulator is to write the waveform that is asked for.
-pub fn written_to(asked: &Path) -> PathBuf {
-    if is_fst(asked) { asked.with_extension("vcd") } else { asked.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,11 +271,16 @@ b11111111 #
     #[test]
     fn every_waveform_of_a_run_is_there_as_fst_with_the_same_changes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = written_to(&folder.path().join("card.fst"));
+        let asked = folder.path().join("card.fst");
+        // Somebody's own waveform, and what is left of a longer run that was stopped.
+        for name in ["card.vcd", "card.fst.vcd", "card.fst.1.vcd", "card.fst.2.vcd"] {
+            fs::write(folder.path().join(name), "$scope nonsense").expect("written");
+        }
+        let first = written_to(&asked).expect("what is left goes");
         fs::write(&first, VCD).expect("written");
         fs::write(first.with_extension("1.vcd"), VCD).expect("written");
-        to_fst(&first).expect("converted");
-        assert_eq!(files(folder.path()), ["card.1.fst", "card.1.gtkw", "card.fst", "card.gtkw"]);
+        to_fst(&asked).expect("converted");
+        assert_eq!(files(folder.path()), ["card.1.fst", "card.1.gtkw", "card.fst", "card.gtkw", "card.vcd"]);
         let file = File::open(folder.path().join("card.1.fst")).expect("opened");
         let mut reader = FstReader::open(BufReader::new(file)).expect("it is FST");
         assert_eq!((reader.get_header().timescale_exponent, reader.get_header().end_time), (-12, 10));
@@ -271,9 +302,9 @@ b11111111 #
     #[test]
     fn signals_of_interest_stand_in_groups() {
         let folder = tempfile::tempdir().expect("a folder");
-        let vcd = folder.path().join("card.vcd");
-        fs::write(&vcd, VCD).expect("written");
-        to_fst(&vcd).expect("converted");
+        let asked = folder.path().join("card.fst");
+        fs::write(written_to(&asked).expect("nothing is left"), VCD).expect("written");
+        to_fst(&asked).expect("converted");
         let groups = fs::read_to_string(folder.path().join("card.gtkw")).expect("it is there");
         let wanted = "[dumpfile] \"card.fst\"\n[timestart] 0\n@200\n-clock, reset, power\n@28\nTOP.clk\n\
             @200\n-state\n@22\nTOP.card.persistence.state[2:0]\n@200\n-commands\n@22\nTOP.s_axi_cmd_awaddr[7:0]\n";
@@ -283,9 +314,10 @@ b11111111 #
     #[test]
     fn what_is_no_waveform_is_told_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
-        let vcd = folder.path().join("card.vcd");
+        let asked = folder.path().join("card.fst");
+        let vcd = written_to(&asked).expect("nothing is left");
         fs::write(&vcd, "$scope nonsense").expect("written");
-        let error = format!("{:#}", to_fst(&vcd).expect_err("it is no VCD"));
+        let error = format!("{:#}", to_fst(&asked).expect_err("it is no VCD"));
         assert!(error.contains("card.fst of") && vcd.exists(), "{error}");
     }
 }

@@ -38,7 +38,7 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
     ensure!(is_rtl || arguments.waves.is_none(), "only the RTL has signals to write: --waves goes with --card rtl");
     let cards = |kind: CardKind| match &arguments.waves {
         None => kind.cards(arguments.memory_ports),
-        Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, &waves::written_to(path))?) as Cards),
+        Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, &waves::written_to(path)?)?) as Cards),
     };
     let report = match (kind, arguments.workload) {
         (None, Workload::Btree) => without::run::<BTree>(arguments),
@@ -46,14 +46,14 @@ pub fn command(arguments: &RunArguments) -> Result<()> {
         (Some(kind), Workload::Btree) => Job::new(arguments, cards(kind)?).run::<BTree>(),
         (Some(kind), Workload::Hashmap) => Job::new(arguments, cards(kind)?).run::<HashMap>(),
     }?;
-    // The cards are gone by now, and what they wrote is whole.
-    if let Some(path) = arguments.waves.as_ref().filter(|path| waves::is_fst(path)) {
-        waves::to_fst(&waves::written_to(path))?;
-    }
     if arguments.json {
         println!("{:#}", report.json());
     } else {
         print!("{report}");
+    }
+    // The cards are gone by now, and what they wrote is whole.
+    if let Some(path) = arguments.waves.as_ref().filter(|path| waves::is_fst(path)) {
+        waves::to_fst(path)?;
     }
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())

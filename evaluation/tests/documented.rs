@@ -102,7 +102,7 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
     }
 }
 
-/// A change of the library that only some configuration meets, under some mechanisms, has those results made anew and no others.
+/// A change of the library that only some configuration meets, under some mechanisms, has those results made anew and no others; the page says which.
 #[test]
 fn the_stored_results_are_each_case_of_their_form_and_a_configuration_is_of_one_commit() {
     let document = std::fs::read_to_string(path("../docs/evaluation.md")).expect("the document is there");
@@ -116,6 +116,7 @@ fn the_stored_results_are_each_case_of_their_form_and_a_configuration_is_of_one_
             let commit = commits.entry(of).or_insert(&record.commit);
             assert_eq!(*commit, &record.commit, "{file}: {of:?}");
         }
+        says_which_are_of_another_commit(&document, &file, &records);
         let commits: HashSet<&String> = commits.into_values().collect();
         assert!(records.iter().all(|record| record.outcome.ns > 0.0 && record.cpu_s > 0.0), "{file}");
         for commit in commits {
@@ -124,6 +125,26 @@ fn the_stored_results_are_each_case_of_their_form_and_a_configuration_is_of_one_
                 "docs/evaluation.md does not name {file}'s commit {commit}"
             );
         }
+    }
+}
+
+/// Of a file with results of several commits, the page's row says how many cases are not of the commit of most, and names their configurations and
+/// mechanisms.
+fn says_which_are_of_another_commit(document: &str, file: &str, records: &[Record]) {
+    let mut of: HashMap<&str, Vec<&Case>> = HashMap::new();
+    for record in records {
+        of.entry(&record.commit).or_default().push(&record.case);
+    }
+    let most = of.values().map(Vec::len).max().unwrap_or(0);
+    let row =
+        document.lines().find(|line| line.starts_with("| [") && line.contains(&format!("(../evaluation/{file})")));
+    for (commit, cases) in of.into_iter().filter(|(_, cases)| cases.len() < most) {
+        let row = row.unwrap_or_else(|| panic!("docs/evaluation.md has no row of {file}"));
+        let mut wanted = vec![format!("`{commit}`"), format!("{} cases", cases.len())];
+        wanted.extend(cases.iter().map(|case| format!("`{}`", case.configuration.name())));
+        wanted.extend(cases.iter().map(|case| case.mechanism.name().to_owned()));
+        let missing: Vec<&String> = wanted.iter().filter(|part| !row.contains(&***part)).collect();
+        assert!(missing.is_empty(), "the row of {file} in docs/evaluation.md does not say {missing:?}: {row}");
     }
 }
 

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
-use super::Key;
+use super::{Key, slot_after};
 use crate::error::Error;
 use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
@@ -358,11 +358,7 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
         key: &K::Query,
         value: impl FnOnce() -> V,
     ) -> Result<Ptr<V>, Error> {
-        if let Some(slot) = self.slot(tx, key)? {
-            return Ok(slot);
-        }
-        self.insert(tx, key, value())?;
-        let lost = || Error::Corrupt { what: "a map does not find a key that was inserted", offset: Ptr::offset(self) };
-        self.slot(tx, key)?.ok_or_else(lost)
+        let insert = |tx: &mut _| self.insert(tx, key, value()).map(drop);
+        slot_after(tx, Ptr::offset(self), |from| self.slot(from, key), insert)
     }
 }

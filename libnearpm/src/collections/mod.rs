@@ -40,8 +40,22 @@ pub use set::{PBTreeSet, PHashSet};
 pub use string::PString;
 pub use vector::{PVec, Values};
 
-use crate::Store;
 use crate::error::Error;
+use crate::{Ptr, Store};
+
+/// Where the map at an offset has the value of a key, behind its insertion where there is none.
+fn slot_after<S: Store, V>(
+    tx: &mut S,
+    map: u64,
+    slot: impl Fn(&S) -> Result<Option<Ptr<V>>, Error>,
+    insert: impl FnOnce(&mut S) -> Result<(), Error>,
+) -> Result<Ptr<V>, Error> {
+    if let Some(found) = slot(tx)? {
+        return Ok(found);
+    }
+    insert(tx)?;
+    slot(tx)?.ok_or(Error::Corrupt { what: "a map does not find a key that was inserted", offset: map })
+}
 
 /// Copies bytes from one place of a pool to another; the places may overlap.
 fn copy<S: Store>(tx: &mut S, from: u64, to: u64, bytes: u64) -> Result<(), Error> {

@@ -3,22 +3,20 @@
 //! | file | holds |
 //! |---|---|
 //! | `node.rs` | nodes, and rows of values in them |
-//! | `iterate.rs` | iteration |
+//! | `iterate.rs` | iteration, in both directions |
 //! | `ranked.rs` | trees that know how many entries lie below each child |
 
-mod backwards;
 mod iterate;
 mod node;
 mod ranked;
 
 use std::marker::PhantomData;
 
-pub use backwards::Backwards;
-pub use iterate::Range;
+pub use iterate::{Backwards, Range};
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
 pub use ranked::Ranked;
 
-use super::Key;
+use super::{Key, slot_after};
 use crate::error::Error;
 use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
@@ -171,38 +169,38 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         tx.declare(node::range::<K, V>(node, shift > 0))?;
         key_row::<K>(node).insert(tx, at, count, entry.0)?;
         row.insert(tx, at + shift, count + shift, entry.1)?;
-        node::set_count(tx, node, count + 1)
+        node::grow(tx, node, count, at)
     }
 
-    /// How many keys stay in a full node when one more comes at an index: half of them, but for one behind all others. Keys that rise
-    /// are never followed by one in front, so that the room in the lower half would stay free.
-    fn kept(at: u64) -> u64 {
-        if at == ROOM { ROOM - 1 } else { ROOM / 2 }
+    /// How many keys stay in a full node when one more comes at an index: half of them, but for keys that rise. No key comes in front of
+    /// those any more, so that the room in the lower half would stay free.
+    fn kept(from: &impl Load, node: Ptr<Node>, at: u64) -> Result<u64, Error> {
+        Ok(if at == ROOM && node::rises(from, node)? { ROOM - 1 } else { ROOM / 2 })
     }
 
-    /// Moves the entries of a full leaf behind the first `half` to a new one. Gives the new one and its least key.
-    fn split_leaf(tx: &mut impl Store, full: Ptr<Node>, half: u64) -> Result<(K, Ptr<Node>), Error> {
+    /// Moves the entries of a full leaf behind the first `kept` to a new one. Gives the new one and its least key.
+    fn split_leaf(tx: &mut impl Store, full: Ptr<Node>, kept: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, false)?;
-        key_row::<K>(full).move_tail(tx, half, ROOM, key_row(upper))?;
-        value_row::<K, V>(full).move_tail(tx, half, ROOM, value_row::<K, V>(upper))?;
-        node::set_count(tx, upper, ROOM - half)?;
-        node::set_count(tx, full, half)?;
+        key_row::<K>(full).move_tail(tx, kept, ROOM, key_row(upper))?;
+        value_row::<K, V>(full).move_tail(tx, kept, ROOM, value_row::<K, V>(upper))?;
+        node::set_count(tx, upper, ROOM - kept)?;
+        node::set_count(tx, full, kept)?;
         let separator = key_row::<K>(upper).get(tx, 0)?.duplicate(tx)?;
         Ok((separator, upper))
     }
 
     /// Moves what is behind the separator at an index of a full inner node to a new one. Gives the new one and that separator, which is in none
     /// of the two.
-    fn split_inner(tx: &mut impl Store, full: Ptr<Node>, half: u64) -> Result<(K, Ptr<Node>), Error> {
+    fn split_inner(tx: &mut impl Store, full: Ptr<Node>, kept: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, true)?;
-        key_row::<K>(full).move_tail(tx, half + 1, ROOM, key_row(upper))?;
-        child_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, child_row::<K>(upper))?;
+        key_row::<K>(full).move_tail(tx, kept + 1, ROOM, key_row(upper))?;
+        child_row::<K>(full).move_tail(tx, kept + 1, ROOM + 1, child_row::<K>(upper))?;
         if K::COUNTED {
-            below_row::<K>(full).move_tail(tx, half + 1, ROOM + 1, below_row::<K>(upper))?;
+            below_row::<K>(full).move_tail(tx, kept + 1, ROOM + 1, below_row::<K>(upper))?;
         }
-        node::set_count(tx, upper, ROOM - half - 1)?;
-        node::set_count(tx, full, half)?;
-        Ok((key_row::<K>(full).get(tx, half)?, upper))
+        node::set_count(tx, upper, ROOM - kept - 1)?;
+        node::set_count(tx, full, kept)?;
+        Ok((key_row::<K>(full).get(tx, kept)?, upper))
     }
 }
 
@@ -258,7 +256,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             }
             let (mut to, made) = (leaf, K::make(tx, key)?);
             if count >= ROOM {
-                let kept = PBTreeMap::<K, V>::kept(at);
+                let kept = PBTreeMap::<K, V>::kept(tx, leaf, at)?;
                 let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf, kept)?;
                 if at > kept {
                     (to, at) = (upper, at - kept);
@@ -286,7 +284,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         let mut levels = 1;
         while let Some((node, mut at)) = path.pop() {
             let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
-            let kept = PBTreeMap::<K, V>::kept(at);
+            let kept = PBTreeMap::<K, V>::kept(tx, node, at)?;
             let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node, kept)).transpose()?;
             if let Some((_, beside)) = above
                 && at > kept
@@ -421,11 +419,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         key: &K::Query,
         value: impl FnOnce() -> V,
     ) -> Result<Ptr<V>, Error> {
-        if let Some(slot) = self.slot(tx, key)? {
-            return Ok(slot);
-        }
-        self.insert(tx, key, value())?;
-        self.slot(tx, key)?
-            .ok_or(Error::Corrupt { what: "a node of a tree contradicts itself", offset: Ptr::offset(self) })
+        let insert = |tx: &mut _| self.insert(tx, key, value()).map(drop);
+        slot_after(tx, Ptr::offset(self), |from| self.slot(from, key), insert)
     }
 }

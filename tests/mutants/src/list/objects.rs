@@ -84,8 +84,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a leaf that splits loses its middle key",
         file: TREE,
-        find: "node::set_count(tx, upper, ROOM - half)?;\n        node::set_count(tx, full, half)?;",
-        with: "node::set_count(tx, upper, ROOM - half)?;\n        node::set_count(tx, full, if FAULT { half - 1 } else { half })?;",
+        find: "node::set_count(tx, upper, ROOM - kept)?;\n        node::set_count(tx, full, kept)?;",
+        with: "node::set_count(tx, upper, ROOM - kept)?;\n        node::set_count(tx, full, if FAULT { kept - 1 } else { kept })?;",
         tests: collections("an_ordered_map_of_numbers"),
     },
     Mutant {

@@ -33,6 +33,11 @@ pub fn uuid_lo(id: u32) -> u64 {
 /// # Errors
 /// [`Problem::BadOption`] for a name that is too long or has a zero in it, and for a pool that has a root; those of a transaction.
 pub fn create(pool: &DirectPool, layout: &[u8]) -> Result<u64, Error> {
+    create_with(pool, layout, [0; 3])
+}
+
+/// As [`create`], with what the last three words of the head say.
+fn create_with(pool: &DirectPool, layout: &[u8], words: [u64; 3]) -> Result<u64, Error> {
     let refuse = |what| Problem::BadOption { what }.at("with a layout");
     if layout.len() >= MAX_LAYOUT || layout.contains(&0) {
         return Err(refuse("the name of a layout has at most 1023 bytes, and no zero among them"));
@@ -40,7 +45,10 @@ pub fn create(pool: &DirectPool, layout: &[u8]) -> Result<u64, Error> {
     if pool.root() != 0 {
         return Err(refuse("it has a root of another program already"));
     }
-    let bytes = new_head(layout);
+    let mut bytes = new_head(layout);
+    for (word, to) in words.iter().zip(bytes[ROOT_WORDS..].chunks_exact_mut(size_of::<u64>())) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
     pool.tx(|tx| {
         let object = tx.alloc_bytes(HEAD_BYTES as u64)?;
         tx.write(object, &bytes)?;

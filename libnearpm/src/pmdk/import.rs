@@ -10,7 +10,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use super::original::{Object, Original};
-use super::{HEAD_BYTES, Header, ROOT_WORDS, create, layout_of, uuid_lo};
+use super::{Header, create_with, layout_of, uuid_lo};
 use crate::direct::DirectPool;
 use crate::error::{Error, Problem};
 use crate::options::Options;
@@ -89,9 +89,14 @@ struct Import<'a> {
 fn open(from: &Path) -> Result<(Original, Vec<Object>), Refusal> {
     let original = Original::open(from)?;
     let mut objects = original.objects()?;
-    let root = original.root.0;
-    if root != 0 && objects.binary_search_by_key(&root, |object| object.offset).is_err() {
-        return Err(Refusal::Damaged { what: "the root is no object", offset: root });
+    let (root, root_bytes) = original.root;
+    if root != 0 {
+        let damaged = |what| Refusal::Damaged { what, offset: root };
+        let at = objects.binary_search_by_key(&root, |object| object.offset);
+        let object = objects[at.map_err(|_| damaged("the root is no object"))?];
+        if root_bytes > object.bytes {
+            return Err(damaged("the root has fewer bytes than the pool says"));
+        }
     }
     objects.retain(|object| !object.internal || object.offset == root);
     Ok((original, objects))
@@ -127,7 +132,7 @@ pub fn import(from: &Path, to: &str, bytes: Option<u64>, options: &Options) -> R
     let path = from.display().to_string();
     let mut tried = 0;
     loop {
-        let size = bytes.unwrap_or(original.bytes << tried);
+        let size = bytes.unwrap_or(original.bytes.saturating_mul(1 << tried));
         match Import::run(&original, &path, &objects, to, size, options) {
             Err(ImportError::New(Error::Full { .. })) if bytes.is_none() && tried < LARGER => tried += 1,
             done => return done,
@@ -144,19 +149,21 @@ impl Import<'_> {
         bytes: u64,
         options: &Options,
     ) -> Result<Imported, ImportError> {
-        let mut import = Import { original, path, moved: Vec::with_capacity(objects.len()), uuid: 0 };
+        let mut moved = Vec::new();
+        moved.try_reserve_exact(objects.len()).map_err(Error::no_memory("where objects are"))?;
+        let mut import = Import { original, path, moved, uuid: 0 };
         let mut counted = Imported::default();
         let pool = DirectPool::create_with(to, bytes, options, |pool| {
             import.uuid = uuid_lo(pool.id());
-            let head = create(pool, &original.layout)?;
             import.place(pool, objects)?;
             counted = import.fill(pool)?;
-            import.set_root(pool, head)?;
+            // On a card, where the pool has its name already, no program takes what a killed process leaves for a whole one.
+            import.put_head(pool)?;
             Ok::<(), ImportError>(())
         })?;
         counted.bytes = pool.bytes();
-        pool.close()?;
-        if let Err(error) = import.compare(to, options) {
+        let done = pool.close().map_err(ImportError::New).and_then(|()| import.compare(to, options));
+        if let Err(error) = done {
             crate::pool::remove(to)?;
             return Err(error);
         }
@@ -269,17 +276,12 @@ impl Import<'_> {
         (inside == 0 || inside < object.bytes).then_some(data + inside)
     }
 
-    /// Sets the root, and what is allocated, in the head.
-    fn set_root(&self, pool: &DirectPool, head: u64) -> Result<(), Error> {
+    /// Makes the head, with the layout, the root, and what is allocated.
+    fn put_head(&self, pool: &DirectPool) -> Result<u64, Error> {
         let (root, root_bytes) = self.original.root;
         let root = if root == 0 { 0 } else { self.new_place(root).expect("the root is an object") };
         let allocated: u64 = self.moved.iter().map(|moved| usable(&moved.object) + Header::BYTES).sum();
-        let words = [root, if root == 0 { 0 } else { root_bytes }, allocated];
-        debug_assert!(ROOT_WORDS + size_of_val(&words) <= HEAD_BYTES);
-        pool.tx(|tx| {
-            let at = head + ROOT_WORDS as u64;
-            words.iter().zip((at..).step_by(8)).try_for_each(|(word, at)| tx.write(at, &word.to_le_bytes()))
-        })
+        create_with(pool, &self.original.layout, [root, if root == 0 { 0 } else { root_bytes }, allocated])
     }
 
     /// Opens the new pool again, and compares all objects.

@@ -16,7 +16,7 @@ mod logs;
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use thiserror::Error;
@@ -148,7 +148,8 @@ pub(super) struct Original {
 impl Original {
     /// Opens and looks at the heads and the logs.
     pub fn open(path: &Path) -> Result<Original, Refusal> {
-        let file = File::open(path)?;
+        // A FIFO does not wait for a writer.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         let kind = file.metadata()?;
         if !kind.is_file() {
             let kind = kind.file_type();

@@ -1,5 +1,8 @@
 //! The heap of a PMDK pool: zones of chunks of 256 KiB, each a part of one large object, or of a run of units of one size with a bitmap.
 
+use std::collections::TryReserveError;
+use std::io;
+
 use super::checksum::fletcher64;
 use super::{Original, Refusal, half, word};
 
@@ -81,6 +84,11 @@ fn damaged(what: &'static str, offset: u64) -> Refusal {
     Refusal::Damaged { what, offset }
 }
 
+/// Where a damaged file says that it has more objects than memory can list.
+fn no_memory(error: TryReserveError) -> Refusal {
+    Refusal::System(io::Error::new(io::ErrorKind::OutOfMemory, error))
+}
+
 /// A block that an object fills, and how many bytes it may have at most.
 struct Block {
     start: u64,
@@ -152,7 +160,9 @@ impl Chunks {
         }
         let layout = self.units(unit, alignment).filter(|&(words, units, _)| units <= words * 64);
         let (_, units, front) = layout.ok_or_else(|| damaged("a run has no room for its bitmap", self.start))?;
-        let mut bitmap = vec![0; units.div_ceil(64) as usize * 8];
+        let (mut bitmap, bytes) = (Vec::new(), units.div_ceil(64) as usize * 8);
+        bitmap.try_reserve_exact(bytes).map_err(no_memory)?;
+        bitmap.resize(bytes, 0);
         original.read(self.start + RUN_HEAD, &mut bitmap)?;
         let header = Header::of(self.flags);
         // The data is aligned, not the header in front of it.
@@ -169,6 +179,7 @@ impl Chunks {
             let most = (units - number) * unit;
             let block = Block { start: first + number * unit, least: unit, most, header, alignment };
             let (object, all) = block.object(original)?;
+            into.try_reserve(1).map_err(no_memory)?;
             into.push(object);
             number += all.div_ceil(unit).max(1);
         }
@@ -176,13 +187,12 @@ impl Chunks {
     }
 }
 
-/// All objects of one zone whose tables begin at an offset.
-fn zone(original: &Original, start: u64, end: u64, into: &mut Vec<Object>) -> Result<(), Refusal> {
+/// All objects of one zone whose tables begin at an offset; false for one that is not in use.
+fn zone(original: &Original, start: u64, end: u64, into: &mut Vec<Object>) -> Result<bool, Refusal> {
     let mut head = [0; ZONE_HEAD as usize];
     original.read(start, &mut head)?;
     match half(&head, 0) {
-        // Zones come into use one after the other.
-        0 => return Ok(()),
+        0 => return Ok(false),
         ZONE_MAGIC => {}
         _ => return Err(damaged("a zone has no magic number", start)),
     }
@@ -210,7 +220,7 @@ fn zone(original: &Original, start: u64, end: u64, into: &mut Vec<Object>) -> Re
         }
         number += count;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// All objects, by ascending offsets.
@@ -223,9 +233,14 @@ pub(super) fn objects(original: &Original) -> Result<Vec<Object>, Refusal> {
         return Err(damaged("the head of the heap does not hold", start));
     }
     let (end, mut found) = (start + bytes, Vec::new());
-    let mut at = start + HEAP_HEAD;
+    let (mut at, mut is_behind_used) = (start + HEAP_HEAD, true);
     while at < end && end - at >= ZONE_TABLES + CHUNK {
-        zone(original, at, end, &mut found)?;
+        let is_used = zone(original, at, end, &mut found)?;
+        // Zones come into use one after the other.
+        if is_used && !is_behind_used {
+            return Err(damaged("a zone in front of this one has no magic number", at));
+        }
+        is_behind_used = is_used;
         at += ZONE_TABLES + ZONE_CHUNKS * CHUNK;
     }
     found.sort_unstable_by_key(|object| object.offset);

@@ -3,6 +3,8 @@
 use super::checksum::{fletcher64, go_on};
 use super::{Original, Refusal, word};
 
+/// More lanes than a pool has: PMDK makes 1024.
+const TOO_MANY: u64 = 1 << 16;
 /// Bytes of a lane: a redo log of the allocator, one of transactions, an undo log.
 const LANE: usize = 3072;
 const REDO_LOGS: [std::ops::Range<usize>; 2] = [0..256, 256..960];
@@ -47,7 +49,7 @@ fn redo_is_pending(log: &[u8]) -> bool {
 /// Whether any lane has work for a recovery.
 pub(super) fn check(original: &Original) -> Result<(), Refusal> {
     let (start, count) = original.lanes;
-    let end = count.checked_mul(LANE as u64).and_then(|bytes| start.checked_add(bytes));
+    let end = Some(count).filter(|&count| count < TOO_MANY).and_then(|count| start.checked_add(count * LANE as u64));
     if end.is_none_or(|end| end > original.heap.0) {
         return Err(Refusal::Damaged { what: "the lanes lie outside of their place", offset: start });
     }

@@ -1,5 +1,8 @@
 //! `nearpm pool` as a user sees it.
 
+#[path = "../../libnearpm/tests/common/pmdk_file.rs"]
+mod pmdk_file;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -163,6 +166,22 @@ fn a_pool_says_whose_data_it_holds() {
     expect(1, &["create", &path("long"), "--size", "1M", "--direct", "--layout", &"a".repeat(1024)]);
     assert!(!Path::new(&path("long")).exists());
     assert_eq!(pool_status(&["create", &path("long"), "--size", "1M", "--layout", "words"]), Some(2));
+}
+
+#[test]
+fn a_pool_of_pmdk_is_imported() {
+    let folder = Folder::new();
+    let (from, to) = (folder.path("pmdk"), folder.path("new"));
+    pmdk_file::write(Path::new(&from), &pmdk_file::Shape::default());
+    let holds = json(&["import", &from, "--dry-run"]);
+    assert_eq!((holds["layout"].as_str(), holds["objects"].as_u64()), (Some(pmdk_file::LAYOUT), Some(1)));
+    assert_eq!(pool_status(&["import", &from]), Some(2), "it does not say where to");
+    let imported = json(&["import", &from, &to, "--size", "4M"]);
+    assert_eq!((imported["bytes"].as_u64(), imported["identifiers"].as_u64()), (Some(4 << 20), Some(1)));
+    let info = json(&["info", &to]);
+    assert_eq!((info["contents"]["of"].as_str(), info["contents"]["root_bytes"].as_u64()), (Some("pmdk"), Some(64)));
+    assert!(expect(1, &["import", &from, &to]).contains("exists already"));
+    assert!(expect(1, &["import", &to, &folder.path("again")]).contains("is no pool of PMDK's libpmemobj"));
 }
 
 /// Makes a pool whose root says nothing of itself.

@@ -31,7 +31,7 @@ pub(crate) struct MediumProperties {
     pub has_spare_pages: bool,
 }
 
-/// What is request for.
+/// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'o> {
     pub options: &'o Options,

@@ -1,7 +1,7 @@
 //! How direct pools are created, opened and closed.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nearpm_interface::media::{HEAP_ROOT, MIN_RING_BYTES, PAGE_BYTES, PoolHead, SPAN_VERSION};
@@ -15,6 +15,7 @@ use super::known::Known;
 use super::lint::Linter;
 use super::once;
 use super::shard::{Alone, SHARDS, Shard};
+use super::transaction::LOGGED_NEW;
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
@@ -131,6 +132,7 @@ impl PoolType for DirectPool {
         Ok(DirectPool {
             writes_once,
             once_from: if writes_once { options.write_once_from.unwrap_or(once::LEAST) } else { u64::MAX },
+            logged_new: if by_calls { LOGGED_NEW } else { 0 },
             known: Known::default(),
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
@@ -150,6 +152,7 @@ impl PoolType for DirectPool {
             entrance: Entrance::default(),
             closed: false,
             process: Process::current(),
+            watchers: AtomicUsize::new(usize::from(linter.is_some()) + usize::from(by_mechanism.is_some())),
             linter,
             by_mechanism,
             grown: Mutex::new(head),

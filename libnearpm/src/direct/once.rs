@@ -11,6 +11,7 @@ use nearpm_interface::media::lines_of;
 use super::DirectPool;
 use super::records::{HomeSum, Records};
 use super::shard::slot;
+use super::state::WORD_BYTES;
 use crate::error::Error;
 use crate::planted::{Fault, planted};
 
@@ -25,11 +26,16 @@ const MOST: u64 = 1 << 30;
 const PIECE: u64 = 64 << 10;
 
 /// Checksums of an object of so many bytes.
-pub(super) fn words(bytes: u64) -> u64 {
+fn sums_of(bytes: u64) -> u64 {
     bytes.div_ceil(MOST)
 }
 
 impl DirectPool {
+    /// Bytes in records of the checksums of a new object of so many bytes.
+    pub(super) fn bytes_of_sums(&self, bytes: u64) -> u64 {
+        if self.writes_once { sums_of(bytes) * WORD_BYTES } else { 0 }
+    }
+
     /// Whether a new object may be written to its place: no record that is not dead names bytes there, and the space was not freed by a record that a
     /// recovery may miss.
     pub(super) fn may_go_home(&self, range: &Range<u64>) -> bool {
@@ -65,7 +71,7 @@ impl DirectPool {
             return Ok(());
         }
         self.joined(ranges);
-        let count = ranges.iter().map(|range| words(range.end - range.start)).sum::<u64>();
+        let count = ranges.iter().map(|range| sums_of(range.end - range.start)).sum::<u64>();
         sums.try_reserve(count as usize).map_err(Error::no_memory("the checksums of new objects"))?;
         if ranges.iter().any(|range| !self.may_go_home(range)) {
             self.truncate_beside(&self.truncation()?)?;

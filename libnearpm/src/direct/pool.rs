@@ -1,7 +1,7 @@
 //! Open direct pools.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
@@ -50,6 +50,8 @@ pub struct DirectPool {
     pub(super) writes_once: bool,
     /// Bytes from which new objects are written once.
     pub(super) once_from: u64,
+    /// Bytes of shorter ones that a transaction may log, where they could go home at once.
+    pub(super) logged_new: u64,
     /// What is known to be durable, if so.
     pub(super) known: Known,
     pub(super) root: AtomicU64,
@@ -64,6 +66,8 @@ pub struct DirectPool {
     /// Who opened it.
     pub(super) process: Process,
     pub(super) linter: Option<Box<Linter>>,
+    /// How many there are who hear of a change before it is made: the lint, a mechanism.
+    pub(super) watchers: AtomicUsize,
     /// What brings commits home, unless records do.
     pub(super) by_mechanism: Option<ByMechanism>,
     /// The head as it is now: the pool may have grown. Locked while it grows.
@@ -191,6 +195,23 @@ impl DirectPool {
     #[inline]
     pub fn belongs_here(&self) -> bool {
         self.process.is_current()
+    }
+
+    /// Whether somebody is to hear of a change before it is made.
+    #[inline]
+    pub(super) fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::Relaxed) != 0
+    }
+
+    /// A transaction is about to change ranges.
+    #[cold]
+    pub(super) fn tell(&self, transaction: usize, ranges: &[Range<u64>]) {
+        if let Some(linter) = &self.linter {
+            linter.add(self, transaction, ranges);
+        }
+        if let Some(by) = &self.by_mechanism {
+            by.first_touch(ranges);
+        }
     }
 
     /// Refuses ranges that no object has.

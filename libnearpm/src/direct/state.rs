@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::heap::{Change, Heap};
 use super::log::{WORTH_A_TRUNCATION, Writer};
 use super::records::{HomeSum, LONG_RANGE, Record, Records};
-use super::{DirectPool, Mode, once};
+use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 
@@ -62,14 +62,10 @@ pub(super) struct State {
     logged: u64,
     /// Checksums of what was written once.
     pub sums: Vec<HomeSum>,
-    /// A drain is a call that waits for a device.
-    pub logs_new: bool,
-    /// New objects are written once.
-    pub once: bool,
-    /// Those of at least so many bytes in any case.
+    /// New objects of at least so many bytes are written once in any case.
     pub once_from: u64,
-    /// Bytes of long new objects that are logged, where they could go home at once.
-    pub logged_new: u64,
+    /// Bytes of long new objects that may still be logged, where they could go home at once.
+    pub new_room: u64,
     /// So many have room in the log for sure.
     pub room: u64,
     /// The lane keeps its segments for this transaction.
@@ -81,9 +77,7 @@ impl State {
     pub fn start(&mut self, pool: &DirectPool, slot: usize, lane: usize) {
         self.reset();
         (self.slot, self.lane) = (slot, lane);
-        self.logs_new = pool.mode() == Mode::WorkingCopy && pool.drain_is_a_call();
-        self.once = pool.writes_once;
-        self.once_from = pool.once_from;
+        (self.once_from, self.new_room) = (pool.once_from, pool.logged_new);
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
@@ -135,7 +129,6 @@ impl State {
         self.cancelled.clear();
         self.root = None;
         self.logged = 0;
-        self.logged_new = 0;
         self.promised = false;
     }
 
@@ -158,12 +151,8 @@ impl State {
     fn ask_for_room(&mut self, pool: &DirectPool, more: u64) -> Result<(), Error> {
         self.build(pool).map_err(no_memory())?;
         self.records.finish();
-        let sums = if !self.once {
-            0
-        } else {
-            self.home.iter().map(|range| once::words(range.end - range.start)).sum::<u64>()
-        };
-        let exact = self.records.iter().map(Record::stride).sum::<u64>() + sums * WORD_BYTES + FIRST_ROOM;
+        let sums: u64 = self.home.iter().map(|range| pool.bytes_of_sums(range.end - range.start)).sum();
+        let exact = self.records.iter().map(Record::stride).sum::<u64>() + sums + FIRST_ROOM;
         let first = !std::mem::replace(&mut self.promised, true);
         let spare = pool.promise(self.slot, self.lane, &self.records, more, first);
         if first && spare.is_err() {

@@ -6,7 +6,7 @@ use super::by_mechanism::{ByMechanism, Changes};
 use super::lint::Claims;
 use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
-use super::{DirectPool, Mode, Reservation, once};
+use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Place;
 use crate::error::{Error, Problem};
 use crate::interval::{IntervalSet, Overlap};
@@ -16,7 +16,7 @@ const HOME_AT_ONCE: u64 = 512;
 
 /// Where a drain is a call that waits for a device, new objects of so many bytes in all are logged instead: one call is saved for bytes that are
 /// written twice. In tests they are few, so that small pools have objects of both kinds.
-const LOGGED_NEW: u64 = if cfg!(test) { 1500 } else { 1 << 20 };
+pub(super) const LOGGED_NEW: u64 = if cfg!(test) { 1500 } else { 1 << 20 };
 
 /// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
 /// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
@@ -69,8 +69,8 @@ impl Transaction {
         self.check_process(pool)?;
         pool.check(&range)?;
         let ranges = std::slice::from_ref(&range);
-        if let Some(linter) = &pool.linter {
-            linter.add(pool, self.key(), ranges);
+        if pool.is_watched() {
+            pool.tell(self.key(), ranges);
         }
         self.0.known.try_reserve().map_err(no_memory())?;
         self.0.take_room(pool, range_bytes(&range))?;
@@ -90,8 +90,8 @@ impl Transaction {
                 self.0.known.try_gaps(range, &mut gaps).map_err(no_memory())?;
             }
         }
-        if let Some(linter) = &pool.linter {
-            linter.add(pool, self.key(), &gaps);
+        if pool.is_watched() {
+            pool.tell(self.key(), &gaps);
         }
         let room = self.0.take_room(pool, gaps.iter().map(range_bytes).sum());
         let added = room.and_then(|()| self.snapshot(pool, &gaps));
@@ -118,9 +118,6 @@ impl Transaction {
     fn snapshot(&mut self, pool: &DirectPool, gaps: &[Range<u64>]) -> Result<(), Error> {
         let state = &mut *self.0;
         let (bytes, ranges) = (state.saved.len(), state.saved_ranges.len());
-        if let Some(by) = &pool.by_mechanism {
-            by.first_touch(gaps);
-        }
         let kept = match pool.mode() {
             Mode::InPlace => state.log_old(pool, gaps),
             _ => state.save(pool, gaps.iter()).map_err(no_memory()),
@@ -159,15 +156,15 @@ impl Transaction {
     pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let logged = contents && !self.goes_home(reservation.bytes);
         let state = &mut *self.0;
-        let home = if state.once { once::words(reservation.bytes) * WORD_BYTES } else { 0 };
-        let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { home };
+        let home = || pool.bytes_of_sums(reservation.bytes);
+        let bytes = if logged { range_bytes(&(0..reservation.bytes)) } else { home() };
         match state.take_room(pool, bytes + 2 * WORD_BYTES) {
             Err(Error::Full { .. } | Error::Pool { problem: Problem::NoSpace { .. }, .. })
                 if logged && reservation.bytes >= HOME_AT_ONCE =>
             {
                 // The log has no room for it: neither this one nor others are logged from here on.
-                state.logged_new = LOGGED_NEW;
-                state.take_room(pool, home + 2 * WORD_BYTES)?;
+                state.new_room = 0;
+                state.take_room(pool, home() + 2 * WORD_BYTES)?;
             }
             taken => taken?,
         }
@@ -185,8 +182,7 @@ impl Transaction {
     /// Whether the contents of a new object go home without the log. Once it is so for some number of bytes, it stays so in this transaction.
     #[inline]
     fn goes_home(&self, bytes: u64) -> bool {
-        let is_logged = || self.0.logs_new && self.0.logged_new.saturating_add(bytes) <= LOGGED_NEW;
-        bytes >= HOME_AT_ONCE && (bytes >= self.0.once_from || !is_logged())
+        bytes >= HOME_AT_ONCE && (bytes >= self.0.once_from || bytes > self.0.new_room)
     }
 
     fn adopt(&mut self, offset: u64, bytes: u64, contents: bool) {
@@ -196,7 +192,7 @@ impl Transaction {
         let range = offset..offset + bytes;
         if logged {
             if bytes >= HOME_AT_ONCE {
-                state.logged_new += bytes;
+                state.new_room -= bytes;
             }
             state.known.insert(range);
         } else {
@@ -290,7 +286,7 @@ impl Transaction {
         if pool.mode() == Mode::WorkingCopy {
             state.log_what_must_be(pool);
         }
-        if state.once {
+        if pool.writes_once {
             pool.write_once(&mut state.home, &mut state.sums)?;
         } else {
             state.home.iter().try_for_each(|range| pool.write_home(range))?;
@@ -298,7 +294,7 @@ impl Transaction {
         // What the commit record does not hold is durable before it.
         if pool.mode() == Mode::InPlace && !(state.known.is_empty() && state.home.is_empty()) {
             pool.write_back_and_drain(state.known.iter())?;
-        } else if !state.home.is_empty() && !state.once {
+        } else if !state.home.is_empty() && !pool.writes_once {
             pool.write_back_and_drain(std::iter::empty())?;
         }
         state.build(pool).map_err(no_memory())?;

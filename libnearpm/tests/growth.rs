@@ -9,7 +9,7 @@ use nearpm::check::{self, Image};
 use nearpm::direct::{DirectPool, Growth, Mode};
 use nearpm::memory::{PowerCut, TestMemory};
 use nearpm::prelude::*;
-use nearpm::{Error, Problem, Survives};
+use nearpm::{Durability, Error, Problem, Survives};
 use nearpm_interface::media::PoolHead;
 use nearpm_interface::seal;
 
@@ -206,7 +206,81 @@ fn growth_survives_cuts() {
     assert!(former > 20 && grown > 0, "{former} cuts before, {grown} behind");
 }
 
-/// The same for a pool of format 3, whose head is written anew.
+/// New objects of a pool as on a file lie at their places in what has come, and their records say so: a recovery finds them there.
+#[test]
+fn objects_that_are_written_once_lie_in_what_has_come() {
+    let memory = TestMemory::from_image(in_longer_memory()).one_domain();
+    let growth = Options::new().growth(up_to(6 * MIB));
+    let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+    pool.grow(6 * MIB).unwrap();
+    let make = |fill: u8| -> Result<u64, Error> {
+        pool.tx(|tx| {
+            let bytes = vec![fill; if fill.is_multiple_of(2) { 5_000 } else { 40_000 }];
+            let object = tx.alloc_bytes(bytes.len() as u64)?;
+            tx.write(object, &bytes).map(|()| object)
+        })
+    };
+    let mut objects = Vec::new();
+    while objects.last().is_none_or(|&(_, object)| object < 2 * MIB) {
+        let fill = objects.len() as u8;
+        objects.push((fill, make(fill).unwrap()));
+        if objects.len().is_multiple_of(8) || fill > 30 {
+            let again = TestMemory::from_image(memory.durable());
+            let pool = DirectPool::open_in(Box::new(again), &growth).unwrap();
+            for &(fill, object) in &objects {
+                assert!(pool.usable_bytes(object).unwrap() >= 5_000);
+                assert!(bytes_at(&pool, object, 5_000).iter().all(|&byte| byte == fill), "{fill} at {object:#x}");
+            }
+            assert_eq!(keys(&pool), 200);
+        }
+    }
+    assert!(objects.iter().any(|&(_, object)| object > MIB));
+}
+
+/// Objects that replace each other, and nobody waits for their commits: their space serves again before the pool grows.
+#[test]
+fn space_that_waits_serves_before_a_pool_grows() {
+    let memory = TestMemory::from_image(in_longer_memory()).one_domain();
+    let options = Options::new().durability(Durability::Asynchronous).growth(up_to(6 * MIB));
+    let pool = DirectPool::open_in(Box::new(memory), &options).unwrap();
+    let end = pool.heap().end;
+    let mut former = None;
+    for fill in 0..200 {
+        let replaced = pool.tx(|tx| {
+            let object = tx.alloc_bytes(40_000)?;
+            tx.write(object, &[fill; 40_000])?;
+            former.and_then(Ptr::<u64>::from_offset).map_or(Ok(()), |former| tx.free(former))?;
+            Ok::<_, Error>(object)
+        });
+        former = Some(replaced.unwrap());
+    }
+    assert_eq!(pool.heap().end, end);
+    assert_eq!(bytes_at(&pool, former.unwrap(), 40_000), [199; 40_000]);
+}
+
+/// What a transaction may log for sure is what chunks are kept for, also where the pool has grown since it was made.
+#[test]
+fn a_transaction_that_is_too_large_for_the_log_is_refused_before_its_commit() {
+    const BYTES: u64 = 4000;
+    let (_folder, path) = folder();
+    let pool = DirectPool::create(&path, MIB, &options(up_to(16 * MIB))).unwrap();
+    let mut objects = Vec::new();
+    loop {
+        let mut tx = pool.begin().unwrap();
+        match tx.alloc(&pool, BYTES) {
+            Ok(space) => objects.push(space.offset),
+            Err(Error::Full { .. }) => break tx.abort(&pool).unwrap(),
+            Err(error) => panic!("{error}"),
+        }
+        tx.commit(&pool).unwrap();
+    }
+    let mut tx = pool.begin().unwrap();
+    let added = objects.iter().take_while(|&&object| tx.add(&pool, object..object + BYTES).is_ok()).count();
+    assert!(added > 0 && added < objects.len(), "{added} of {}", objects.len());
+    tx.commit(&pool).unwrap();
+}
+
+/// Power fails at events of the growth of a pool of format 3, whose head is written anew.
 #[test]
 fn a_pool_of_format_3_gets_format_4_when_it_grows_whenever_power_fails() {
     let mut bytes = in_longer_memory();
@@ -239,6 +313,20 @@ fn a_pool_of_format_3_gets_format_4_when_it_grows_whenever_power_fails() {
         versions.insert(head.version);
     }
     assert!(versions.into_iter().eq([3, 4]));
+}
+
+/// The head of a former pool that lies beside that of this one is not taken for it.
+#[test]
+fn a_damaged_head_is_not_replaced_by_one_of_another_pool() {
+    let mut bytes = in_longer_memory();
+    let former = TestMemory::new(MIB as usize);
+    DirectPool::create_in(Box::new(former.clone()), &Options::default()).unwrap().close().unwrap();
+    bytes[256..320].copy_from_slice(&former.current()[..64]);
+    bytes[20] ^= 1;
+    let memory = TestMemory::from_image(bytes.clone());
+    let opened = DirectPool::open_in(Box::new(memory.clone()), &Options::default());
+    assert!(matches!(problem(opened), Problem::Corrupt { .. }));
+    assert!(memory.current() == bytes);
 }
 
 /// A child that grows a pool and is killed, or whose power fails.
@@ -349,6 +437,31 @@ fn a_pool_that_nobody_has_open_gets_any_size_and_back() {
     assert_eq!((resized.bytes, std::fs::metadata(&copy).unwrap().len()), (MIB, MIB));
     sound(&copy);
     assert_eq!(keys(&DirectPool::open(&copy, &options(up_to(2 * MIB))).unwrap()), 500);
+}
+
+/// Runs of several chunks that hold nothing any more: a pool that ends inside of what their words name opens, and grows over them again.
+#[test]
+fn a_pool_that_ends_where_runs_were_opens_and_grows_again() {
+    let (_folder, path) = folder();
+    let pool = DirectPool::create(&path, MIB, &options(up_to(8 * MIB))).unwrap();
+    insert(&pool, 0..500).unwrap();
+    pool.grow(8 * MIB).unwrap();
+    let mut objects = Vec::new();
+    while objects.last().is_none_or(|&object| object < 4 * MIB) {
+        objects.push(pool.tx(|tx| tx.alloc_bytes(9_000)).unwrap());
+    }
+    for object in objects {
+        pool.tx(|tx| tx.free(Ptr::<u64>::from_offset(object).unwrap())).unwrap();
+    }
+    pool.close().unwrap();
+    let sizes = (0..30).map(|number| 4 * MIB - number * 5 * 16384);
+    for bytes in sizes.clone().chain(sizes.rev()) {
+        check::resize(&path, bytes).unwrap_or_else(|error| panic!("{bytes}: {error}"));
+        let pool = DirectPool::open(&path, &options(None)).unwrap_or_else(|error| panic!("{bytes}: {error}"));
+        assert_eq!(keys(&pool), 500);
+        pool.close().unwrap();
+        sound(&path);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Files that are larger than their medium, or become shorter than they were: errors, and no signal.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -244,7 +245,32 @@ fn the_process_with_a_full_medium() {
         }
         assert!(nearpm::check::check(path.to_str().unwrap()).unwrap().is_sound());
         fs::remove_file(&path).unwrap();
+        replace_on_a_full_medium(&path, survives);
+        fs::remove_file(&path).unwrap();
     }
+}
+
+/// Objects that replace each other where there is room for no more: what a commit has freed serves the next one, although a recovery may not know yet
+/// that it is free.
+fn replace_on_a_full_medium(path: &Path, survives: Survives) {
+    cut_new(path, 64 << 20);
+    let pool = DirectPool::create(path.to_str().unwrap(), 0, &options(survives)).unwrap();
+    let make = || pool.tx(|tx| tx.alloc_bytes(6000));
+    let mut objects = VecDeque::new();
+    let refused = loop {
+        match make() {
+            Ok(object) => objects.push_back(object),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::Pool { problem: Problem::NoSpace { .. }, .. }), "{refused}");
+    assert!(objects.len() > 20, "{} objects found room", objects.len());
+    for round in 0..100 {
+        let former = objects.pop_front().and_then(Ptr::<u64>::from_offset).unwrap();
+        pool.tx(|tx| tx.free(former)).unwrap();
+        objects.push_back(make().unwrap_or_else(|error| panic!("{survives:?}, round {round}: {error}")));
+    }
+    pool.close().unwrap();
 }
 
 /// It needs a medium of its own, and so the right to mount one in a namespace; where that is not given, there is nothing to see.

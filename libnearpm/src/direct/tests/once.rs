@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use nearpm_interface::media::CHUNK_BYTES;
+
 use super::store::{Operations, contents, create, empty, options, peek, poke};
 use super::{Allowed, Cuts, Mode, POOL_BYTES, Run, cut_recovery, thorough, verify};
-use crate::direct::DirectPool;
+use crate::direct::{DirectPool, Reservation};
 use crate::memory::{Image, TestMemory};
 use crate::planted::{Fault, plant};
 use crate::{Durability, Statistics};
@@ -195,4 +197,58 @@ fn an_object_may_change_when_its_record_is_known() {
     let image = memory.durable();
     let open = |image| DirectPool::open_in(Box::new(TestMemory::from_image(image)), &options(Mode::WorkingCopy));
     assert_eq!(contents(&open(image).unwrap(), 1).unwrap(), [model]);
+}
+
+/// Two new objects side by side have one checksum. What lies between others is another transaction's: its bytes do not go home with them.
+#[test]
+fn what_lies_between_new_objects_stays_as_it_is() {
+    let (memory, pool) = pool(Durability::Durable);
+    let (mut ours, mut theirs) = (pool.begin().unwrap(), pool.begin().unwrap());
+    let mut make = |fill: u8, is_ours: bool| {
+        let tx = if is_ours { &mut ours } else { &mut theirs };
+        let object = tx.alloc(&pool, 5_000).unwrap().offset;
+        poke(&pool, object, &[fill; 5_000]);
+        object as usize
+    };
+    let objects = [(1, true), (2, false), (3, true), (4, true)].map(|(fill, is_ours)| make(fill, is_ours));
+    let place = objects[1] - objects[0];
+    assert!((5_000..6_000).contains(&place) && objects.is_sorted_by(|one, next| one + place == *next), "{objects:?}");
+    ours.commit(&pool).unwrap();
+    let home = memory.current();
+    let has = |object: usize, fill: u8| home[object..object + 5_000].iter().all(|&byte| byte == fill);
+    assert!(has(objects[0], 1) && has(objects[1], 0) && has(objects[2], 3) && has(objects[3], 4));
+    theirs.commit(&pool).unwrap();
+}
+
+/// Objects of many sizes take each other's space again and again: runs of one and of several chunks, and whole chunks over what were runs.
+#[test]
+fn the_end_of_a_place_is_that_of_what_is_taken_there() {
+    let (_, pool) = pool(Durability::Durable);
+    let mut taken: Vec<Reservation> = Vec::new();
+    let mut random = 1u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    for round in 0..200 {
+        let sizes = [700, 5_000, 8_192, 9_000, 20_000, 24_576, 16_384, 30_000, 40_000];
+        while let Ok(one) = pool.reserve(sizes[(draw(3) + round % 3 * 3) as usize]) {
+            taken.push(one);
+        }
+        for one in &taken {
+            // Chunks of an object's own are nobody's to join.
+            let end = (!one.bytes.is_multiple_of(CHUNK_BYTES)).then_some(one.offset + one.bytes);
+            for at in (one.offset..one.offset + one.bytes).step_by(512).chain([one.offset + one.bytes - 1]) {
+                assert_eq!(pool.heap.place_end(at), end, "round {round}: {at:#x} in {one:?}");
+            }
+        }
+        let kept = draw(4);
+        taken.retain(|&one| {
+            draw(10) < kept || {
+                pool.cancel(one);
+                assert_eq!(pool.heap.place_end(one.offset), None);
+                false
+            }
+        });
+    }
 }

@@ -16,13 +16,13 @@ use std::ops::Range;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
-use crate::classes::{BITMAP_WORDS, CLASSES, capacity_of, class_named};
 use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
-use crate::heap_tables::{Bitmaps, HeapTables};
+use crate::heap::classes::{BITMAP_WORDS, CLASSES, capacity_of, class_named};
+use crate::heap::spans::{Spans, Spread};
+use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::mechanism::{Context, Protocol};
-use crate::spans::{Spans, Spread};
 use crate::statistics::HeapState;
 
 /// A run, as the index knows it.

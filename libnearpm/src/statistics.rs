@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
-use crate::classes::capacity_of;
+use crate::heap::classes::capacity_of;
 
 macro_rules! counters {
     ($( $(#[doc = $doc:literal])* $name:ident ),* $(,)?) => {

@@ -6,10 +6,10 @@ use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, ChunkWord, PAGE_BYTES, 
 use nearpm_interface::seal;
 
 use super::{Class, Found, Object, one_bit};
-use crate::classes::{BITMAP_WORDS, bits_beyond, capacity_of};
 use crate::error::Error;
+use crate::heap::classes::{BITMAP_WORDS, bits_beyond, capacity_of};
+use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::heap::{Form, HeapLayout};
-use crate::heap_tables::{Bitmaps, HeapTables};
 use crate::memory::Medium;
 use crate::pages::Pages;
 use crate::recovery::segments;

@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use nearpm_interface::media::PoolHead;
 
 use super::DirectPool;
-use super::heap::Change;
 use super::together::Together;
 use crate::damage::Class;
 use crate::error::Error;
+use crate::heap::index::Change;
 use crate::lane::LaneState;
 use crate::mechanism::{Context, Protocol, prefetch_parts, protocol};
 use crate::memory::{Medium, View};

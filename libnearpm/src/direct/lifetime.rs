@@ -10,7 +10,6 @@ use nearpm_interface::seal;
 
 use super::DirectPool;
 use super::by_mechanism::ByMechanism;
-use super::heap::Heap;
 use super::known::Known;
 use super::lint::Linter;
 use super::once;
@@ -21,6 +20,7 @@ use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use crate::damage::Class;
 use crate::error::{Error, Problem};
+use crate::heap::index::Heap;
 use crate::memory::{Medium, Memory, View};
 use crate::options::{Mode, Options};
 use crate::pool::{self, Opening, PoolType, format};

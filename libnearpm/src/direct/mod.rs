@@ -29,7 +29,6 @@
 //! | `once.rs` | new objects that are written once, to their place |
 //! | `known.rs` | which records are durable, and which of them a recovery will know to be |
 //! | `lint.rs` | finding faults of the program |
-//! | `heap/` | which bytes are objects, for several threads: chunks, runs of small objects, what threads have at hand |
 //! | `shard.rs` | what each thread has for itself |
 //! | `together.rs` | threads that wait for the card together |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
@@ -38,7 +37,6 @@
 mod append;
 mod by_mechanism;
 mod grow;
-mod heap;
 mod known;
 mod lifetime;
 mod lint;
@@ -51,9 +49,9 @@ mod pool;
 mod records;
 mod shard;
 mod state;
-/// What the heap index and the number of the newest record are made of; the tests that try every order of events give them another one.
+/// What the number of the newest record is made of; the tests that try every order of events give them another one.
 mod sync {
-    pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+    pub use std::sync::atomic::{AtomicU64, Ordering};
     pub use std::sync::{Mutex, MutexGuard};
 }
 #[cfg(test)]
@@ -64,16 +62,8 @@ mod truncate;
 mod tx;
 mod unacknowledged;
 
+pub use crate::heap::Reservation;
 pub use crate::options::{Growth, Mode};
 pub use pool::DirectPool;
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};
-
-/// Space that is taken, and becomes an object only when a commit says so. Plain data: it may lie on a C program's stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// Offset of the object in the pool.
-    pub offset: u64,
-    /// Bytes that it has, at least those asked for.
-    pub bytes: u64,
-}

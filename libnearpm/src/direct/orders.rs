@@ -4,7 +4,7 @@
 //! record that nobody has waited for, by which a commit depends on those of other threads. The files are the library's, with loom's atomics and locks in
 //! the place of the system's.
 
-#[path = "heap/mod.rs"]
+#[path = "../heap/index/mod.rs"]
 #[allow(
     dead_code,
     clippy::duplicate_mod,

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
 use super::by_mechanism::{ByMechanism, Turn};
-use super::heap::{Heap, Runs};
 use super::known::Known;
 use super::lint::Linter;
 use super::log::{Lane, Writer};
@@ -16,6 +15,7 @@ use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use super::{Reservation, Transaction};
 use crate::error::{Error, Problem};
+use crate::heap::index::{Heap, Runs};
 use crate::memory::{Backing, Medium, Memory, View};
 use crate::options::{Durability, Growth, Mode, Options};
 use crate::pool::set::Members;

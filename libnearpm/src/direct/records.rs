@@ -6,8 +6,8 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{MAX_STORE_BYTES, Operation, RecordHead, RecordSum};
 
-use super::heap::Change;
 use crate::heap::Form;
+use crate::heap::index::Change;
 use crate::memory::{Backing, View};
 
 /// Ranges of so many bytes get records of their own, whose bytes go from the view to the log in small pieces. In tests they are short, so

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::heap::Arena;
 use super::log::Lane;
 use super::records::Records;
 use super::transaction::Transaction;
 use crate::Statistics;
+use crate::heap::index::Arena;
 
 /// Shards of a pool. Threads beyond share them.
 pub(crate) const SHARDS: usize = 64;

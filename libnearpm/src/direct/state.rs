@@ -3,11 +3,11 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use super::heap::{Change, Heap};
 use super::log::{WORTH_A_TRUNCATION, Writer};
 use super::records::{HomeSum, LONG_RANGE, Record, Records};
 use super::{DirectPool, Mode};
 use crate::error::Error;
+use crate::heap::index::{Change, Heap};
 use crate::interval::IntervalSet;
 
 /// Most space of a transaction's buffers that is kept for the next one.

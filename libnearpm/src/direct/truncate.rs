@@ -14,12 +14,12 @@ use nearpm_interface::record::{
 };
 use nearpm_interface::seal;
 
-use super::heap::Runs;
 use super::log::{Lane, Pending, Segment, Source, room_for};
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
+use crate::heap::index::Runs;
 use crate::memory::Backing;
 use crate::planted::{Fault, planted};
 use crate::random::random_id;

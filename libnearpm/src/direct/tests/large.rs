@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use super::super::heap::Heap;
 use crate::direct::DirectPool;
+use crate::heap::index::Heap;
 use crate::memory::Survives;
 use crate::options::Options;
 use crate::prelude::Store;

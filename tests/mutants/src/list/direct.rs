@@ -7,13 +7,13 @@ const APPEND: &str = "libnearpm/src/direct/append.rs";
 const OUTSIDE: &str = "libnearpm/src/direct/outside.rs";
 const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
 const HOME: &str = "libnearpm/src/recovery/home.rs";
-const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
+const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
 const RECOVER: &str = "libnearpm/src/recovery/segments.rs";
 const LOG: &str = "libnearpm/src/direct/log.rs";
 const RECORDS: &str = "libnearpm/src/direct/records.rs";
 const STATE: &str = "libnearpm/src/direct/state.rs";
 const GUARD: &str = "libnearpm/src/memory/guard.rs";
-const MARKS: &str = "libnearpm/src/direct/heap/marks.rs";
+const MARKS: &str = "libnearpm/src/heap/index/marks.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 const POOL: &str = "libnearpm/src/direct/pool.rs";
 const LIFETIME: &str = "libnearpm/src/direct/lifetime.rs";
@@ -149,7 +149,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "an allocation finds no space that other threads have at hand",
-        file: HEAP,
+        file: RUNS,
         find: "                self.leave(*current, class);\n                *current = NONE;",
         with: "                if !FAULT { self.leave(*current, class); }\n                *current = NONE;",
         tests: unit("scarce"),

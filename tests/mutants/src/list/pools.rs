@@ -9,8 +9,9 @@ const REFUSALS: &str = "libnearpm/src/options/refusals.rs";
 const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
-const HEAP: &str = "libnearpm/src/direct/heap/mod.rs";
-const TABLES: &str = "libnearpm/src/heap_tables.rs";
+const PLACES: &str = "libnearpm/src/heap/index/places.rs";
+const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
+const TABLES: &str = "libnearpm/src/heap/tables.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -78,7 +79,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a full pool has no room for the log of what would free something",
-        file: HEAP,
+        file: RUNS,
         find: "let left = if is_log { spare } else { free.kept_free(self.kept) };",
         with: "let left = if is_log || FAULT { spare } else { free.kept_free(self.kept) };",
         tests: unit("scarce"),
@@ -92,21 +93,21 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a run that became another is listed as what it was",
-        file: HEAP,
+        file: RUNS,
         find: "== place::FULL && is_run() {",
         with: "== place::FULL && (FAULT || is_run()) {",
         tests: unit("in_every_order_a_run_that_became_another"),
     },
     Mutant {
         breaks: "an arena looks for room before it says that it has left the run",
-        file: HEAP,
+        file: RUNS,
         find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room() {",
         with: "let room = FAULT && entry.has_room();\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room() {",
         tests: unit("in_every_order_what_is_freed"),
     },
     Mutant {
         breaks: "two threads free an object",
-        file: HEAP,
+        file: PLACES,
         find: "let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);",
         with: "let before = bits.allocated[unit as usize / 64].load(Ordering::Relaxed);\n                let after = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);\n                let before = if FAULT { before } else { after };",
         tests: unit("in_every_order_an_object_is_freed"),

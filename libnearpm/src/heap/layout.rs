@@ -9,8 +9,8 @@ use nearpm_interface::media::{
 };
 use nearpm_interface::seal;
 
-use crate::classes::{BITMAP_WORDS, Classes};
 use crate::damage::Class;
+use crate::heap::classes::{BITMAP_WORDS, Classes};
 
 /// How the words of the heap's tables are written: root, chunk words, bitmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

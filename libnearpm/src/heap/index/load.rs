@@ -9,10 +9,10 @@ use super::super::sync::{AtomicU32, Mutex, Ordering};
 use super::chunk::{holds, place};
 use super::chunks::Chunks;
 use super::{Heap, lock};
-use crate::classes::{BITMAP_WORDS, capacity_of, class_named};
 use crate::error::Error;
 use crate::heap::HeapLayout;
-use crate::heap_tables::{Bitmaps, HeapTables};
+use crate::heap::classes::{BITMAP_WORDS, capacity_of, class_named};
+use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::memory::Backing;
 
 impl Heap {

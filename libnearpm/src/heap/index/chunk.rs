@@ -5,7 +5,7 @@ use std::sync::{OnceLock, atomic};
 use nearpm_interface::media::ChunkWord;
 
 use super::super::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::classes::BITMAP_WORDS;
+use crate::heap::classes::BITMAP_WORDS;
 
 /// Where a run is, as far as allocation goes.
 pub(super) mod place {

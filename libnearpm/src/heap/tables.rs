@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use nearpm_interface::media::ChunkWord;
 
-use crate::classes::{BITMAP_WORDS, bits_beyond, capacity_of};
 use crate::damage::Class;
 use crate::error::Error;
+use crate::heap::classes::{BITMAP_WORDS, bits_beyond, capacity_of};
 use crate::heap::{HeapLayout, Part};
 
 /// Which bitmaps are read; others count as blank.

@@ -1,0 +1,100 @@
+//! Going through all that there is.
+
+use std::ops::Range;
+
+use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
+
+use super::super::sync::Ordering;
+use super::Heap;
+use crate::statistics::HeapState;
+
+impl Heap {
+    /// The first allocated object behind `after`; 0: the first of all.
+    pub fn next_object(&self, after: u64) -> Option<u64> {
+        let start = after.max(self.layout.first).checked_sub(self.layout.first)?;
+        let first = (start / CHUNK_BYTES) as u32;
+        let mut chunk = first;
+        while u64::from(chunk) < self.chunks() {
+            let entry = match self.chunks.look(chunk) {
+                Ok(entry) => entry,
+                Err(end) => {
+                    chunk = end;
+                    continue;
+                }
+            };
+            if chunk == first {
+                // In the middle of a run its objects may follow.
+                chunk -= entry.back();
+            }
+            let (entry, base) = (&self.chunks[chunk], self.layout.chunk(chunk));
+            match entry.word() {
+                ChunkWord::Run { object_bytes, chunks } => {
+                    let units = entry.capacity.load(Ordering::Relaxed);
+                    let found = (0..units)
+                        .filter(|u| base + u64::from(u * object_bytes) > after)
+                        .find(|u| Self::is_allocated(entry, *u));
+                    if let Some(unit) = found {
+                        return Some(base + u64::from(unit * object_bytes));
+                    }
+                    // Without objects its other chunks are free, or something else.
+                    chunk += if entry.used.load(Ordering::Relaxed) > 0 { chunks } else { 1 };
+                }
+                ChunkWord::Large { chunks } => {
+                    if entry.allocated.load(Ordering::Relaxed) && base > after {
+                        return Some(base);
+                    }
+                    chunk += chunks;
+                }
+                ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunk += chunks,
+                ChunkWord::Free => chunk += 1,
+            }
+        }
+        None
+    }
+
+    /// What there is, reservations included.
+    pub fn state(&self) -> HeapState {
+        let mut next = 0;
+        HeapState::of(std::iter::from_fn(|| {
+            if u64::from(next) >= self.chunks() {
+                return None;
+            }
+            let found = self.chunks.look(next).map(|entry| (entry.word(), entry.used.load(Ordering::Relaxed)));
+            let (word, used) = found.unwrap_or((ChunkWord::Free, 0));
+            next += match word {
+                ChunkWord::Large { chunks } | ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => chunks,
+                ChunkWord::Run { chunks, .. } if used > 0 => chunks,
+                ChunkWord::Free | ChunkWord::Run { .. } => 1,
+            };
+            Some((word, used))
+        }))
+    }
+
+    /// Ranges of chunks that hold objects or reservations, rising.
+    pub fn ranges_in_use(&self) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        let mut chunk = 0;
+        while u64::from(chunk) < self.chunks() {
+            let entry = match self.chunks.look(chunk) {
+                Ok(entry) => entry,
+                Err(end) => {
+                    chunk = end;
+                    continue;
+                }
+            };
+            let (chunks, in_use) = match entry.word() {
+                ChunkWord::Run { chunks, .. } if entry.used.load(Ordering::Relaxed) > 0 => (chunks, true),
+                ChunkWord::Run { .. } => (1, false),
+                ChunkWord::Large { chunks } => (chunks, true),
+                ChunkWord::Log { chunks } | ChunkWord::Tables { chunks } => (chunks, false),
+                ChunkWord::Free => (1, false),
+            };
+            if in_use {
+                let start = self.layout.chunk(chunk);
+                ranges.push(start..start + u64::from(chunks) * CHUNK_BYTES);
+            }
+            chunk += chunks;
+        }
+        ranges
+    }
+}

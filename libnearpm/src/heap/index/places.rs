@@ -75,7 +75,7 @@ impl Heap {
         }
     }
 
-    /// The end of the place that has the byte at an offset, if something is taken there.
+    /// The end of the place of a run that has the byte at an offset, be it taken or free.
     pub fn place_end(&self, offset: u64) -> Option<u64> {
         if !self.range().contains(&offset) {
             return None;

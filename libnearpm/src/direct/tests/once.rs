@@ -210,13 +210,18 @@ fn what_lies_between_new_objects_stays_as_it_is() {
         poke(&pool, object, &[fill; 5_000]);
         object as usize
     };
-    let objects = [(1, true), (2, false), (3, true), (4, true)].map(|(fill, is_ours)| make(fill, is_ours));
+    let are_ours = [true, false, true, true, true, false];
+    let objects: Vec<usize> = (1..).zip(are_ours).map(|(fill, is_ours)| make(fill, is_ours)).collect();
     let place = objects[1] - objects[0];
-    assert!((5_000..6_000).contains(&place) && objects.is_sorted_by(|one, next| one + place == *next), "{objects:?}");
+    // Two runs of three places each.
+    let side_by_side = |run: &[usize]| run.is_sorted_by(|one, next| one + place == *next);
+    assert!((5_000..6_000).contains(&place) && objects.chunks(3).all(side_by_side), "{objects:?}");
     ours.commit(&pool).unwrap();
     let home = memory.current();
-    let has = |object: usize, fill: u8| home[object..object + 5_000].iter().all(|&byte| byte == fill);
-    assert!(has(objects[0], 1) && has(objects[1], 0) && has(objects[2], 3) && has(objects[3], 4));
+    for ((fill, is_ours), object) in (1..).zip(are_ours).zip(objects) {
+        let expected = if is_ours { fill } else { 0 };
+        assert!(home[object..object + 5_000].iter().all(|&byte| byte == expected), "{fill}");
+    }
     theirs.commit(&pool).unwrap();
 }
 

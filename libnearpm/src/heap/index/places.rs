@@ -75,22 +75,24 @@ impl Heap {
         }
     }
 
-    /// The end of the place of a run that has the byte at an offset, be it taken or free.
+    /// The end of the place of a run that has the byte at an offset, be it taken or free. Chunks of an object's own are no place of a run.
     pub fn place_end(&self, offset: u64) -> Option<u64> {
         if !self.range().contains(&offset) {
             return None;
         }
         let chunk = ((offset - self.layout.first) / CHUNK_BYTES) as u32;
+        let belongs_to = self.chunks[chunk].holds.load(Ordering::Relaxed);
+        if belongs_to != holds::RUN && belongs_to != holds::INNER {
+            // The word may be of a run that was there.
+            return None;
+        }
         // Of a run over several chunks the first one alone says what it is.
-        let first = match self.chunks[chunk].word() {
-            ChunkWord::Free => chunk - self.chunks[chunk].back(),
-            _ => chunk,
-        };
+        let first = chunk - self.chunks[chunk].back();
         let entry = &self.chunks[first];
         let ChunkWord::Run { object_bytes, .. } = entry.word() else { return None };
         let (start, size) = (self.layout.chunk(first), u64::from(object_bytes));
         let unit = (offset - start) / size;
-        // Of a chunk that has left a run the distance may be an old one.
+        // Behind the last place is what no place has.
         (unit < entry.capacity.load(Ordering::Relaxed).into()).then_some(start + (unit + 1) * size)
     }
 

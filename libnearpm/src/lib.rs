@@ -51,7 +51,6 @@
 // The derive names this crate, also where it is used inside of it.
 extern crate self as nearpm;
 
-mod alloc;
 mod blocks;
 pub mod cards;
 pub mod check;

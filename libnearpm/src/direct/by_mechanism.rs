@@ -22,11 +22,10 @@ use nearpm_interface::media::PoolHead;
 
 use super::DirectPool;
 use super::together::Together;
-use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::index::Change;
 use crate::lane::LaneState;
-use crate::mechanism::{Context, Protocol, prefetch_parts, protocol};
+use crate::mechanism::{Context, Protocol, change_tables, prefetch_parts, protocol};
 use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism, Options};
 use crate::pages::Pages;
@@ -247,20 +246,6 @@ impl Changes<'_> {
     /// [`Error::Corrupt`] for a word that is damaged.
     pub fn change(&mut self, change: Change) -> Result<(), Error> {
         let Inner { cx, protocol, .. } = &mut *self.inner;
-        let (offset, word) = match change {
-            Change::Word(offset, word) => (offset, word),
-            Change::Set(offset, mask, form) | Change::Clear(offset, mask, form) => {
-                let mut word = [0; 8];
-                protocol.read(cx, offset, &mut word)?;
-                let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };
-                let changed = form.change(u64::from_le_bytes(word), set, clear);
-                if changed.is_none() {
-                    // A card that has gone reads as ones.
-                    cx.medium.backing().alive()?;
-                }
-                (offset, changed.ok_or_else(|| Class::BitmapWord.at(offset))?)
-            }
-        };
-        protocol.write(cx, offset, &word.to_le_bytes())
+        change_tables(&mut **protocol, cx, change)
     }
 }

@@ -20,8 +20,10 @@ use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use crate::damage::Class;
 use crate::error::{Error, Problem};
-use crate::heap::index::Heap;
-use crate::memory::{Medium, Memory, View};
+use crate::heap::HeapLayout;
+use crate::heap::index::{Heap, Placement};
+use crate::heap::tables::{Bitmaps, HeapTables};
+use crate::memory::{Backing, Medium, Memory, View};
 use crate::options::{Mode, Options};
 use crate::pool::{self, Opening, PoolType, format};
 use crate::process::Process;
@@ -91,7 +93,7 @@ impl PoolType for DirectPool {
         if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
             request.with_moved_pages().check(location)?;
         }
-        let heap = Heap::load(medium.backing(), &head, kept_chunks(&head), options.most_bytes());
+        let heap = load_heap(medium.backing(), &head, kept_chunks(&head), options.most_bytes());
         // A card that has gone reads as ones, which are no tables.
         let heap = heap.map_err(|error| medium.backing().alive().err().unwrap_or_else(|| named(error)))?;
         if !options.read_only {
@@ -288,4 +290,18 @@ impl Drop for DirectPool {
             let _ = self.shut();
         }
     }
+}
+
+/// The index of a recovered pool's heap. The pool may grow to `most` bytes; the log may always have `kept` chunks.
+pub(super) fn load_heap(backing: &Backing, head: &PoolHead, kept: u64, most: u64) -> Result<Heap, Error> {
+    let tables = HeapTables::load(
+        HeapLayout::of(head),
+        Bitmaps::All,
+        |range| backing.data(range),
+        |offset, bytes| {
+            backing.load(offset, bytes);
+            Ok(())
+        },
+    )?;
+    Heap::build(&tables, kept, most, Placement::Apart)
 }

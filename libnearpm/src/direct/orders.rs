@@ -74,10 +74,11 @@ use nearpm_interface::media::{MIN_RING_BYTES, PoolHead};
 use super::Reservation;
 use crate::error::Error;
 use crate::heap::HeapLayout;
+use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::memory::{Backing, Medium, VolatileMemory};
 use crate::options::Options;
 use crate::pool::format;
-use heap::{Arena, Heap, Runs};
+use heap::{Arena, Heap, Placement, Runs};
 use unacknowledged::Unacknowledged;
 
 /// Bytes of objects of which a chunk has eight.
@@ -101,7 +102,13 @@ fn ground() -> (PoolHead, Medium) {
 fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
     let (head, medium) = ground();
     explore_any(preemptions, move || {
-        body(Arc::new(Heap::load(medium.backing(), &head, 0, 0).expect("the heap is sound")));
+        let load = |offset, bytes: &mut [u8]| {
+            medium.backing().load(offset, bytes);
+            Ok(())
+        };
+        let tables = HeapTables::load(HeapLayout::of(&head), Bitmaps::All, |range| vec![range], load);
+        let heap = tables.and_then(|tables| Heap::build(&tables, 0, 0, Placement::Apart));
+        body(Arc::new(heap.expect("the heap is sound")));
     });
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PoolHead;
 
+use crate::damage::Class;
 use crate::error::Error;
+use crate::heap::index::Change;
 use crate::lane::Lane;
 use crate::memory::Medium;
 use crate::options::{Durability, Mechanism};
@@ -88,6 +90,28 @@ pub(crate) trait Protocol: Send {
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
         self.persist(cx)
     }
+}
+
+/// Makes a change of the heap's tables as a write.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a word that is damaged; what the mechanism says.
+pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, change: Change) -> Result<(), Error> {
+    let (offset, word) = match change {
+        Change::Word(offset, word) => (offset, word),
+        Change::Set(offset, mask, form) | Change::Clear(offset, mask, form) => {
+            let mut word = [0; 8];
+            protocol.read(cx, offset, &mut word)?;
+            let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };
+            let changed = form.change(u64::from_le_bytes(word), set, clear);
+            if changed.is_none() {
+                // A card that has gone reads as ones.
+                cx.medium.backing().alive()?;
+            }
+            (offset, changed.ok_or_else(|| Class::BitmapWord.at(offset))?)
+        }
+    };
+    protocol.write(cx, offset, &word.to_le_bytes())
 }
 
 /// Begins to fetch the lines of which a range has a part, not all: the first, the last, or none. A store to a part of a line waits for the rest.

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm_interface::media::PoolHead;
 
-use crate::alloc::Allocator;
 use crate::error::{Error, Problem};
 use crate::mechanism::{Acknowledged, Context, protocol};
 use crate::options::{Durability, Mechanism, Options};
@@ -15,7 +14,7 @@ use crate::process::Process;
 use crate::recovery::Recovery;
 use crate::statistics::{Counters, HeapState, Statistics, count};
 use crate::thread_lane::ThreadLane;
-use crate::transaction::{Inner, OffsetTx};
+use crate::transaction::{Allocator, Inner, OffsetTx};
 
 pub(crate) mod backup;
 mod directory;

@@ -6,6 +6,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use nearpm_interface::media::CHUNK_BYTES;
+
+use crate::heap::HeapLayout;
 use crate::planted::{Fault, plant};
 use crate::{Durability, Error, Mechanism, OffsetTx, Options, Pool};
 
@@ -232,6 +235,20 @@ fn cuts(mechanism: Mechanism, durability: Durability) {
         }
         assert!(cuts > 10 * runs, "{mechanism:?}, {members} members: only {cuts} cuts");
     }
+}
+
+/// All cards are to have work.
+#[test]
+fn new_chunks_go_to_the_members_in_turn() {
+    let links = Links::new(3, bytes(2), 1);
+    let pool = options(Mechanism::Undo).create_striped(links.memories()).unwrap();
+    let (layout, stripe) = (HeapLayout::of(&pool.head), u64::from(pool.head.stripe));
+    let member = |object: u64| {
+        let chunk = ((object - layout.first) / CHUNK_BYTES) as u32;
+        (0..).find(|&number| layout.chunks_of(number, stripe).contains(&chunk)).unwrap() % 3
+    };
+    let members = pool.tx(|tx| (0..9).map(|_| tx.alloc(CHUNK_BYTES).map(member)).collect::<Result<Vec<_>, _>>());
+    assert_eq!(members.unwrap(), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
 }
 
 #[test]

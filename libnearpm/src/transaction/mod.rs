@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::alloc::{Allocator, Session};
 use crate::damage::Class;
 use crate::error::Error;
 use crate::lane::LaneState;
@@ -11,8 +10,10 @@ use crate::mechanism::{Acknowledged, Context, Protocol};
 use crate::options::Durability;
 use crate::thread_lane::ThreadLane;
 
+mod allocator;
 mod typed;
 
+pub(crate) use allocator::Allocator;
 pub use typed::TypedTx;
 
 /// What is behind the lock of a pool.
@@ -67,10 +68,6 @@ impl Inner {
         let threads = self.threads.values_mut().map(ThreadLane::verify);
         threads.chain([self.cx.lane.executor.verify(true)]).collect()
     }
-
-    pub fn session(&mut self) -> (&mut Allocator, Session<'_>) {
-        (&mut self.allocator, Session { cx: &mut self.cx, protocol: &mut *self.protocol })
-    }
 }
 
 /// An open transaction: reads see its own writes, and nothing of it remains when it is aborted.
@@ -98,8 +95,8 @@ impl<'p> OffsetTx<'p> {
             self.rollback()?;
             return Err(Error::half_done());
         }
-        let (allocator, mut session) = self.inner.session();
-        let prepared = allocator.prepare(&mut session).and_then(|()| session.protocol.prepare(session.cx));
+        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
+        let prepared = allocator.prepare(cx, &mut **protocol).and_then(|()| protocol.prepare(cx));
         if let Err(error) = prepared {
             // Why it failed is worth more than that the rollback failed too, which poisons the pool.
             let _ = self.rollback();
@@ -220,11 +217,11 @@ impl<'p> OffsetTx<'p> {
     /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
         self.inner.check_writable()?;
-        let (allocator, mut session) = self.inner.session();
-        let result = allocator.alloc(&mut session, bytes);
-        let (offset, usable) = self.doom(result)?;
-        self.inner.protocol.fresh(&mut self.inner.cx, offset, usable);
-        Ok(offset)
+        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
+        let result = allocator.alloc(cx, &mut **protocol, bytes);
+        let reserved = self.doom(result)?;
+        self.inner.protocol.fresh(&mut self.inner.cx, reserved.offset, reserved.bytes);
+        Ok(reserved.offset)
     }
 
     /// Allocates zeroed bytes; otherwise like [`OffsetTx::alloc`].
@@ -248,8 +245,8 @@ impl<'p> OffsetTx<'p> {
     /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
         self.inner.check_writable()?;
-        let (allocator, mut session) = self.inner.session();
-        let result = allocator.free(&mut session, offset);
+        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
+        let result = allocator.free(cx, &mut **protocol, offset);
         self.doom(result)
     }
 
@@ -260,7 +257,7 @@ impl<'p> OffsetTx<'p> {
 
     /// Offset of the root, 0 where none was set.
     pub fn root(&mut self) -> Result<u64, Error> {
-        let layout = *self.inner.allocator.layout();
+        let layout = self.inner.allocator.layout();
         let mut bytes = [0; 8];
         self.inner.protocol.read(&mut self.inner.cx, layout.root(), &mut bytes)?;
         layout.form.decode(u64::from_le_bytes(bytes)).ok_or_else(|| Class::RootWord.at(layout.root()))
@@ -272,7 +269,7 @@ impl<'p> OffsetTx<'p> {
             self.check(offset, 1)?;
         }
         self.inner.check_writable()?;
-        let layout = *self.inner.allocator.layout();
+        let layout = self.inner.allocator.layout();
         let word = layout.form.encode(offset);
         let result = self.inner.protocol.write(&mut self.inner.cx, layout.root(), &word.to_le_bytes());
         match result {

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
+use super::super::lifetime::load_heap;
 use crate::direct::DirectPool;
-use crate::heap::index::Heap;
 use crate::memory::Survives;
 use crate::options::Options;
 use crate::prelude::Store;
@@ -34,7 +34,7 @@ fn a_large_pool_costs_what_is_stored_in_it() {
     assert!(peak() - before < 24 << 20, "{} bytes", peak() - before);
     let pool = DirectPool::open(path.to_str().unwrap(), &options).unwrap();
     assert!(peak() - before < 24 << 20, "{} bytes", peak() - before);
-    let heap = Heap::load(pool.medium.backing(), &pool.head, 0, 0).unwrap();
+    let heap = load_heap(pool.medium.backing(), &pool.head, 0, 0).unwrap();
     assert_eq!(heap.blocks_in_use(), 1);
     assert_eq!((heap.ranges_in_use().len(), heap.next_object(0).is_some()), (3, true));
     assert!(pool.heap_state().free_bytes > BYTES / 100 * 98);

@@ -122,6 +122,10 @@ impl Chunk {
 
     pub fn has_room(&self) -> bool {
         let capacity = self.capacity.load(Ordering::Relaxed);
-        (0..capacity).any(|u| self.bits().taken[u as usize / 64].load(Ordering::SeqCst) >> (u % 64) & 1 == 0)
+        let has = |word: u32| {
+            let units = (capacity - word * 64).min(64);
+            self.bits().taken[word as usize].load(Ordering::SeqCst).trailing_ones() < units
+        };
+        (0..capacity.div_ceil(64)).any(has)
     }
 }

@@ -1,45 +1,43 @@
 //! Building the index from a pool.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic;
 
-use nearpm_interface::media::{ChunkWord, PoolHead};
+use nearpm_interface::media::ChunkWord;
 
 use super::super::sync::{AtomicU32, Mutex, Ordering};
 use super::chunk::{holds, place};
 use super::chunks::Chunks;
-use super::{Heap, lock};
+use super::list::List;
+use super::{Free, Heap, Placement, lock};
 use crate::error::Error;
-use crate::heap::HeapLayout;
 use crate::heap::classes::{BITMAP_WORDS, capacity_of, class_named};
-use crate::heap::tables::{Bitmaps, HeapTables};
-use crate::memory::Backing;
+use crate::heap::tables::HeapTables;
 
 impl Heap {
-    /// Builds the index from a recovered pool, checking what it reads. The pool may grow to `most` bytes while it is open.
-    pub fn load(backing: &Backing, head: &PoolHead, kept: u64, most: u64) -> Result<Heap, Error> {
-        let layout = HeapLayout::of(head);
+    /// Builds the index from the tables of a recovered pool, checking them. The pool may grow to `most` bytes while it is open; the log may always
+    /// have `kept` chunks.
+    pub fn build(tables: &HeapTables, kept: u64, most: u64, placement: Placement) -> Result<Heap, Error> {
+        let layout = tables.layout;
+        let (lowest, spread) = match placement {
+            Placement::Apart => (false, None),
+            Placement::Lowest(spread) => (true, spread),
+        };
+        let list = || if lowest { List::Lowest(BTreeSet::new()) } else { List::Newest(Vec::new()) };
         let most = layout.grown_to(most).map_or(layout.chunks, |grown| grown.chunks);
         let mut heap = Heap {
             layout,
             end: atomic::AtomicU64::new(layout.range().end),
             chunks: Chunks::new(most as u32)?,
-            partial: std::array::from_fn(|_| Mutex::default()),
+            partial: std::array::from_fn(|_| Mutex::new(list())),
             run_chunks: std::array::from_fn(|_| atomic::AtomicU32::new(0)),
-            free: Mutex::default(),
+            short_runs: lowest,
+            free: Mutex::new(Free { spread, ..Free::default() }),
             kept,
             cuts: AtomicU32::new(1),
             settled: AtomicU32::new(1),
         };
-        let tables = HeapTables::load(
-            layout,
-            Bitmaps::All,
-            |range| backing.data(range),
-            |offset, bytes| {
-                backing.load(offset, bytes);
-                Ok(())
-            },
-        )?;
         // Free chunks from here on.
         let (mut chunk, mut free) = (0, 0);
         loop {
@@ -48,7 +46,7 @@ impl Heap {
             if u64::from(chunk) == layout.chunks {
                 break;
             }
-            let (is_free, chunks) = heap.load_chunk(&tables, chunk)?;
+            let (is_free, chunks) = heap.load_chunk(tables, chunk)?;
             chunk += chunks;
             if !is_free {
                 heap.add_free(free..chunk - chunks);

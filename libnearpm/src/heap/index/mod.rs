@@ -1,12 +1,13 @@
 //! Which bytes are objects, for several threads.
 //!
-//! The truth is in the pool: chunk words and bitmaps ([`crate::heap`]), which change by the records of commits alone. The index here is
+//! The truth is in the pool: chunk words and bitmaps ([`crate::heap`]), which change by commits alone. The index here is
 //! volatile and is built when the pool is opened. It knows two things of each place: that it is *taken* (reserved or an object), and
 //! that it is *allocated* (an object by a commit, and not claimed by a transaction that will free it).
 //!
 //! A thread takes objects from chunks of its own arena, without a lock that others want; whoever frees one clears its bit from outside.
-//! A chunk that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
-//! scarce: on the medium a run without objects is free space.
+//! A run that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
+//! scarce: on the medium a run without objects is free space. Pools by offsets, whose transactions come one after the other, have objects put to the
+//! lowest place ([`Placement::Lowest`]) and ask for empty runs to be dissolved.
 //!
 //! What is read at every access and hardly ever changes (where the heap ends, how many objects a run has room for) is the standard library's, so
 //! that the tests that try every order of events (`orders.rs`) do not try those.
@@ -15,6 +16,7 @@
 //! |---|---|
 //! | `chunk.rs` | what the index knows of a chunk |
 //! | `chunks.rs` | the same of all of them, as far as they were ever in use |
+//! | `list.rs` | the runs of one size that no thread has at hand |
 //! | `load.rs` | building it from a pool |
 //! | `runs.rs` | taking space: runs, and whole chunks |
 //! | `places.rs` | what an offset names: taken, allocated, claimed, free |
@@ -28,14 +30,16 @@ use std::sync::{PoisonError, atomic};
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 use chunks::Chunks;
+use list::List;
 
 use super::sync::{AtomicU32, Mutex, MutexGuard};
 use crate::heap::classes::CLASSES;
-use crate::heap::spans::Spans;
+use crate::heap::spans::{Spans, Spread};
 use crate::heap::{Form, HeapLayout};
 
 mod chunk;
 mod chunks;
+mod list;
 mod load;
 mod marks;
 mod objects;
@@ -55,10 +59,21 @@ pub(crate) enum Change {
     Clear(u64, u64, Form),
 }
 
+/// Where new objects go.
+pub(crate) enum Placement {
+    /// Each thread has runs at hand, which are the longer the more there are of their size: threads keep out of each other's way.
+    Apart,
+    /// To the lowest place that is free, in runs as short as can be: the objects of one thread lie close together, so that few lines and pages of a
+    /// card change. New chunks of a striped pool are spread over its members.
+    Lowest(Option<Spread>),
+}
+
 /// Chunks that hold no objects.
 #[derive(Default)]
 struct Free {
     spans: Spans,
+    /// How new chunks are spread over the members of a striped pool.
+    spread: Option<Spread>,
     /// Chunks of the log.
     log: u64,
 }
@@ -67,6 +82,13 @@ impl Free {
     /// Free chunks that no object gets, of `kept` that the log may always have.
     fn kept_free(&self, kept: u64) -> u64 {
         kept.saturating_sub(self.log)
+    }
+
+    /// Takes free chunks: of a striped pool on the member whose turn it is, if that has them.
+    fn take(&mut self, layout: &HeapLayout, chunks: u32) -> Option<u32> {
+        let turn = self.spread.as_mut().map(|spread| spread.stripes(layout));
+        let in_turn = turn.and_then(|mut stripes| stripes.find_map(|range| self.spans.take_in(range, chunks)));
+        in_turn.or_else(|| self.spans.take(chunks))
     }
 }
 
@@ -78,9 +100,11 @@ pub(crate) struct Heap {
     end: atomic::AtomicU64,
     chunks: Chunks,
     /// Runs that may have room and are in no arena, by class.
-    partial: [Mutex<Vec<u32>>; CLASSES.len()],
+    partial: [Mutex<List>; CLASSES.len()],
     /// Chunks of all runs, by class.
     run_chunks: [atomic::AtomicU32; CLASSES.len()],
+    /// Runs are as short as can be.
+    short_runs: bool,
     free: Mutex<Free>,
     /// Chunks that no object gets, be they free or in the log: without room for its log a pool that is full could not free
     /// anything.
@@ -133,8 +157,7 @@ impl Heap {
         let mut free = chunks.spans.chunks().saturating_sub(chunks.kept_free(self.kept)) * CHUNK_BYTES;
         drop(chunks);
         for (class, list) in self.partial.iter().enumerate() {
-            let room = |&c: &u32| u64::from(self.chunks[c].room());
-            free += lock(list).iter().map(room).sum::<u64>() * u64::from(CLASSES[class]);
+            free += lock(list).sum(|run| self.chunks[run].room().into()) * u64::from(CLASSES[class]);
         }
         free
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
 
 use super::super::sync::Ordering;
-use super::Heap;
+use super::{Heap, lock};
 use crate::statistics::HeapState;
 
 impl Heap {
@@ -96,5 +96,28 @@ impl Heap {
             chunk += chunks;
         }
         ranges
+    }
+
+    /// Allocated objects: offset and usable bytes, rising.
+    pub fn objects(&self) -> Vec<(u64, u64)> {
+        let mut objects = Vec::new();
+        for in_use in self.ranges_in_use() {
+            let chunk = ((in_use.start - self.layout.first) / CHUNK_BYTES) as u32;
+            let entry = &self.chunks[chunk];
+            if let ChunkWord::Run { object_bytes, .. } = entry.word() {
+                let units = (0..entry.capacity.load(Ordering::Relaxed)).filter(|&unit| Self::is_allocated(entry, unit));
+                let offset = |unit: u32| in_use.start + u64::from(unit) * u64::from(object_bytes);
+                objects.extend(units.map(|unit| (offset(unit), object_bytes.into())));
+            } else if entry.allocated.load(Ordering::Relaxed) {
+                objects.push((in_use.start, in_use.end - in_use.start));
+            }
+        }
+        objects
+    }
+
+    /// Whether another index has the same objects, and the same free chunks.
+    pub fn says_the_same(&self, other: &Heap) -> bool {
+        let spans = |heap: &Heap| lock(&heap.free).spans.clone();
+        self.objects() == other.objects() && spans(self) == spans(other)
     }
 }

@@ -164,6 +164,19 @@ impl Heap {
         }
     }
 
+    /// The run that a place is in, if it is in one: its first chunk, and how many places of it are taken.
+    pub fn run_of(&self, offset: u64) -> Option<(u32, u32)> {
+        match self.place(offset)? {
+            (entry, Place::Unit { chunk, .. }) => Some((chunk, entry.used.load(Ordering::Relaxed))),
+            (_, Place::Chunks { .. }) => None,
+        }
+    }
+
+    /// What makes a run without objects free chunks.
+    pub fn run_removal(&self, chunk: u32) -> Change {
+        self.word_change(chunk, ChunkWord::Free)
+    }
+
     /// Gives space back: a reservation that became nothing, or an object whose removal is in the log. What is free stays free.
     pub fn release(&self, offset: u64) {
         match self.place(offset) {

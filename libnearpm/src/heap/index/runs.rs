@@ -7,7 +7,7 @@ use super::super::sync::Ordering;
 use super::chunk::{holds, place};
 use super::{Heap, lock};
 use crate::error::Error;
-use crate::heap::classes::{CLASSES, capacity_of};
+use crate::heap::classes::{CLASSES, capacity_of, class_named};
 
 const NONE: u32 = u32::MAX;
 
@@ -103,7 +103,8 @@ impl Heap {
     /// Makes a new run: first chunk, and how many there are. Where there is no piece as long as it should be it becomes a shorter one.
     fn take_run(&self, class: usize) -> Option<(u32, u32)> {
         let of_class = &self.run_chunks[class];
-        let mut chunks = self.layout.classes.chunks_of_run(class, of_class.load(Ordering::Relaxed));
+        let so_far = if self.short_runs { 0 } else { of_class.load(Ordering::Relaxed) };
+        let mut chunks = self.layout.classes.chunks_of_run(class, so_far);
         loop {
             let word = ChunkWord::Run { object_bytes: CLASSES[class], chunks };
             if let Some(chunk) = self.take_chunks(chunks, word, 0) {
@@ -137,6 +138,16 @@ impl Heap {
         }
     }
 
+    /// An arena leaves the run that it has for objects of so many bytes, if another one is to serve before it.
+    pub fn prefer_lowest(&self, arena: &mut Arena, bytes: u64) {
+        let Some(class) = self.layout.classes.class_of(bytes) else { return };
+        let current = arena.current[class];
+        if current != NONE && lock(&self.partial[class]).is_before(current) {
+            self.leave(current, class);
+            arena.current[class] = NONE;
+        }
+    }
+
     /// An arena leaves a run.
     #[inline]
     fn leave(&self, chunk: u32, class: usize) {
@@ -152,7 +163,7 @@ impl Heap {
     /// Puts a run that no arena has into the list of its class, unless it is there.
     pub(super) fn list(&self, chunk: u32, class: usize) {
         let mut list = lock(&self.partial[class]);
-        if list.try_reserve(1).is_err() {
+        if list.try_reserve().is_err() {
             // It stays full for now: whoever frees its next object tries again.
             return;
         }
@@ -185,7 +196,7 @@ impl Heap {
             if free.spans.chunks() < u64::from(chunks) + left {
                 return None;
             }
-            let chunk = free.spans.take(chunks)?;
+            let chunk = free.take(&self.layout, chunks)?;
             free.log += if is_log { chunks.into() } else { 0 };
             Some(chunk)
         };
@@ -213,18 +224,33 @@ impl Heap {
     }
 
     fn break_up_empty_runs(&self) {
-        for (list, of_class) in self.partial.iter().zip(&self.run_chunks) {
-            lock(list).retain(|&chunk| {
-                let entry = &self.chunks[chunk];
-                let empty = entry.used.load(Ordering::SeqCst) == 0;
-                if empty && let ChunkWord::Run { chunks, .. } = entry.word() {
-                    entry.place.store(place::TAKEN, Ordering::SeqCst);
-                    self.mark(chunk, chunks, holds::NOTHING);
-                    of_class.fetch_sub(chunks, Ordering::Relaxed);
-                    lock(&self.free).spans.add(chunk, chunks);
+        for list in &self.partial {
+            lock(list).retain(|chunk| {
+                let empty = self.chunks[chunk].used.load(Ordering::SeqCst) == 0;
+                if empty {
+                    self.free_run(chunk);
                 }
                 !empty
             });
+        }
+    }
+
+    /// A run that has no objects becomes free chunks. No arena has it.
+    pub fn dissolve(&self, chunk: u32) {
+        if let ChunkWord::Run { object_bytes, .. } = self.chunks[chunk].word() {
+            lock(&self.partial[class_named(object_bytes)]).remove(chunk);
+            self.free_run(chunk);
+        }
+    }
+
+    /// An empty run that is in no list becomes free chunks.
+    fn free_run(&self, chunk: u32) {
+        let entry = &self.chunks[chunk];
+        if let ChunkWord::Run { object_bytes, chunks } = entry.word() {
+            entry.place.store(place::TAKEN, Ordering::SeqCst);
+            self.mark(chunk, chunks, holds::NOTHING);
+            self.run_chunks[class_named(object_bytes)].fetch_sub(chunks, Ordering::Relaxed);
+            lock(&self.free).spans.add(chunk, chunks);
         }
     }
 }

@@ -9,6 +9,8 @@ const REFUSALS: &str = "libnearpm/src/options/refusals.rs";
 const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
+const ALLOCATOR: &str = "libnearpm/src/transaction/allocator.rs";
+const INDEX: &str = "libnearpm/src/heap/index/mod.rs";
 const PLACES: &str = "libnearpm/src/heap/index/places.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
 const TABLES: &str = "libnearpm/src/heap/tables.rs";
@@ -111,5 +113,54 @@ pub const MUTANTS: &[Mutant] = &[
         find: "let before = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);",
         with: "let before = bits.allocated[unit as usize / 64].load(Ordering::Relaxed);\n                let after = bits.allocated[unit as usize / 64].fetch_and(!mask, Ordering::Relaxed);\n                let before = if FAULT { before } else { after };",
         tests: unit("in_every_order_an_object_is_freed"),
+    },
+    Mutant {
+        breaks: "an object of a pool by offsets goes to another run than the lowest with room",
+        file: RUNS,
+        find: "if current != NONE && lock(&self.partial[class]).is_before(current) {",
+        with: "if !FAULT && current != NONE && lock(&self.partial[class]).is_before(current) {",
+        tests: unit("objects_go_to_the_lowest"),
+    },
+    Mutant {
+        breaks: "runs of a pool by offsets grow with their class",
+        file: RUNS,
+        find: "let so_far = if self.short_runs {",
+        with: "let so_far = if self.short_runs && !FAULT {",
+        tests: unit("objects_go_to_the_lowest"),
+    },
+    Mutant {
+        breaks: "a run that a commit of a pool by offsets has emptied stays a run",
+        file: ALLOCATOR,
+        find: ".filter(|&(_, left)| left == 0)",
+        with: ".filter(|&(_, left)| left == 0 && !FAULT)",
+        tests: unit("objects_go_to_the_lowest"),
+    },
+    Mutant {
+        breaks: "the index of a pool by offsets keeps a run whose word an abort has taken back",
+        file: ALLOCATOR,
+        find: "run.filter(|_| fresh)",
+        with: "run.filter(|_| fresh && !FAULT)",
+        tests: library("transactions", "the_allocator_is_what_its_model_says"),
+    },
+    Mutant {
+        breaks: "what a transaction by offsets frees is given out before its commit",
+        file: ALLOCATOR,
+        find: "        self.steps.push(Step::Frees { object });",
+        with: "        self.steps.push(Step::Frees { object });\n        if FAULT { self.heap.release(object); }",
+        tests: library("transactions", "freed_space_is_not_used_again"),
+    },
+    Mutant {
+        breaks: "new chunks of a striped pool all go to its first members",
+        file: INDEX,
+        find: "let turn = self.spread.as_mut().map(",
+        with: "let turn = self.spread.as_mut().filter(|_| !FAULT).map(",
+        tests: unit("new_chunks_go_to_the_members_in_turn"),
+    },
+    Mutant {
+        breaks: "new objects are joined by what a chunk was before it was an object's own",
+        file: PLACES,
+        find: "if belongs_to != holds::RUN && belongs_to != holds::INNER {",
+        with: "if !FAULT && belongs_to != holds::RUN && belongs_to != holds::INNER {",
+        tests: unit("the_end_of_a_place"),
     },
 ];

@@ -188,10 +188,11 @@ pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     let mut line = [0; LINE];
     medium.load(0, &mut line);
     let head = match parse(&line, found) {
-        // A new version of the head was about to be written over it.
+        // A new version of the head was about to be written over it. Libraries that know of none leave there what another pool may have written.
         Err(problem @ Problem::Corrupt { .. }) => {
+            let torn = PoolHead::from_bytes(&line);
             medium.load(POOL_NEXT_HEAD.min(found - LINE as u64), &mut line);
-            parse(&line, found).map_err(|_| problem)?
+            parse(&line, found).ok().filter(|next| next.pool == torn.pool).ok_or(problem)?
         }
         done => done?,
     };

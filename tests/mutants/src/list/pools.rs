@@ -10,6 +10,7 @@ const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
 const ALLOCATOR: &str = "libnearpm/src/transaction/allocator.rs";
+const FORMAT: &str = "libnearpm/src/pool/format.rs";
 const INDEX: &str = "libnearpm/src/heap/index/mod.rs";
 const PLACES: &str = "libnearpm/src/heap/index/places.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
@@ -162,5 +163,12 @@ pub const MUTANTS: &[Mutant] = &[
         find: "if belongs_to != holds::RUN && belongs_to != holds::INNER {",
         with: "if !FAULT && belongs_to != holds::RUN && belongs_to != holds::INNER {",
         tests: unit("the_end_of_a_place"),
+    },
+    Mutant {
+        breaks: "a damaged head is replaced by that of another pool",
+        file: FORMAT,
+        find: ".filter(|next| next.pool == torn.pool)",
+        with: ".filter(|next| FAULT || next.pool == torn.pool)",
+        tests: library("growth", "a_damaged_head"),
     },
 ];

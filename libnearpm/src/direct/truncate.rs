@@ -104,9 +104,10 @@ fn sizes(records: &Records, kind: Kind) -> impl Iterator<Item = (u64, u64)> + Cl
 }
 
 impl DirectPool {
-    /// Most bytes of a record. A line stays free behind it: see [`room_for`].
+    /// Most bytes of a record. A line stays free behind it: see [`room_for`]. It stays as it is when the pool grows: one record finds room in
+    /// what is kept for the log in any case, and so much is kept of the pool as it was made.
     pub(super) fn record_limit(&self) -> u64 {
-        segment_bytes(self.bytes()) - SegmentHead::SIZE as u64 - LINE_U64
+        segment_bytes(self.head.bytes) - SegmentHead::SIZE as u64 - LINE_U64
     }
 
     pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {

@@ -15,6 +15,7 @@ const INDEX: &str = "libnearpm/src/heap/index/mod.rs";
 const PLACES: &str = "libnearpm/src/heap/index/places.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
 const TABLES: &str = "libnearpm/src/heap/tables.rs";
+const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -170,5 +171,12 @@ pub const MUTANTS: &[Mutant] = &[
         find: ".filter(|next| next.pool == torn.pool)",
         with: ".filter(|next| FAULT || next.pool == torn.pool)",
         tests: library("growth", "a_damaged_head"),
+    },
+    Mutant {
+        breaks: "a transaction of a pool that has grown is promised more of the log than is kept",
+        file: TRUNCATE,
+        find: "segment_bytes(self.head.bytes) - SegmentHead::SIZE",
+        with: "segment_bytes(if FAULT { self.bytes() } else { self.head.bytes }) - SegmentHead::SIZE",
+        tests: library("growth", "too_large_for_the_log"),
     },
 ];

@@ -56,8 +56,10 @@ pub fn resize(location: &str, bytes: u64) -> Result<Resized, Error> {
     } else {
         grow::settle_head(&medium, &head)?;
         recover(&medium, &head)?;
-        let new = shorter(&medium, &head, bytes).map_err(|problem| problem.at(location))?;
+        let tables = Tables::load(&medium, &head)?;
+        let new = shorter(&tables, &head, bytes).map_err(|problem| problem.at(location))?;
         if new.grown() != head.grown() {
+            forget_runs(&medium, &tables, &new)?;
             grow::end_at(&medium, new)?;
         }
         drop(medium);
@@ -68,9 +70,8 @@ pub fn resize(location: &str, bytes: u64) -> Result<Resized, Error> {
 }
 
 /// The head of a pool that has `bytes` bytes at most.
-fn shorter(medium: &Medium, head: &PoolHead, bytes: u64) -> Result<PoolHead, Problem> {
-    let layout = HeapLayout::of(head);
-    let tables = Tables::load(medium, head).map_err(|_| Problem::BadOption { what: "its tables cannot be read" })?;
+fn shorter(tables: &Tables, head: &PoolHead, bytes: u64) -> Result<PoolHead, Problem> {
+    let layout = tables.layout();
     let used = tables.used_chunks().last().map_or(0, |(chunk, word, _)| match word {
         ChunkWord::Large { chunks } | ChunkWord::Run { chunks, .. } => chunk + chunks,
         _ => chunk + 1,
@@ -88,6 +89,17 @@ fn shorter(medium: &Medium, head: &PoolHead, bytes: u64) -> Result<PoolHead, Pro
         None if used <= base.base() => made,
         _ => *head,
     })
+}
+
+/// Makes runs free chunks that hold nothing any more and go beyond the end that a pool is about to get: their words would name chunks that it has not,
+/// now or when it has grown again.
+fn forget_runs(medium: &Medium, tables: &Tables, new: &PoolHead) -> Result<(), Error> {
+    let end = HeapLayout::of(new).chunks;
+    let layout = tables.layout();
+    for (chunk, _) in tables.empty_runs().filter(|&(chunk, chunks)| u64::from(chunk + chunks) > end) {
+        medium.put_word(layout.word(chunk), layout.form.encode_chunk(ChunkWord::Free));
+    }
+    medium.drain()
 }
 
 /// Cuts what is no part of the pool off its file.

@@ -50,6 +50,17 @@ impl Tables {
         Ok(Tables { heap, pages, root: layout.form.decode(root_word).unwrap_or(0), root_word })
     }
 
+    /// Runs that have no objects: first chunk, and number.
+    pub fn empty_runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let layout = &self.heap.layout;
+        (0..layout.chunks as u32).filter(|&chunk| self.heap.bits(chunk) == 0).filter_map(|chunk| {
+            match layout.state(chunk, self.heap.word(chunk)) {
+                Ok(ChunkWord::Run { chunks, .. }) => Some((chunk, chunks)),
+                _ => None,
+            }
+        })
+    }
+
     /// Where the heap's parts are.
     pub fn layout(&self) -> &HeapLayout {
         &self.heap.layout

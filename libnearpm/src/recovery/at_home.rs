@@ -81,7 +81,7 @@ impl<'m> AtHome<'m> {
         for operation in record.operations() {
             let Operation::Home(offset, bytes, sum) = operation else { continue };
             let out = || Class::RecordRange.at(record.offset);
-            if offset < self.head.heap() || offset + u64::from(bytes) > self.head.heap_end() {
+            if offset < self.head.heap() || offset + u64::from(bytes) > self.head.last() {
                 return Err(out());
             }
             self.left = self.left.checked_sub(bytes.into()).ok_or_else(out)?;

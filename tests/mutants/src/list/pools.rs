@@ -10,9 +10,11 @@ const FILE: &str = "libnearpm/src/pool/file.rs";
 const SYNCHRONISING: &str = "libnearpm/src/memory/synchronising.rs";
 const ON_CARD: &str = "libnearpm/src/pool/on_card.rs";
 const ALLOCATOR: &str = "libnearpm/src/transaction/allocator.rs";
+const AT_HOME: &str = "libnearpm/src/recovery/at_home.rs";
 const FORMAT: &str = "libnearpm/src/pool/format.rs";
 const INDEX: &str = "libnearpm/src/heap/index/mod.rs";
 const PLACES: &str = "libnearpm/src/heap/index/places.rs";
+const RESIZE: &str = "libnearpm/src/check/resize.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
 const TABLES: &str = "libnearpm/src/heap/tables.rs";
 const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
@@ -178,5 +180,19 @@ pub const MUTANTS: &[Mutant] = &[
         find: "segment_bytes(self.head.bytes) - SegmentHead::SIZE",
         with: "segment_bytes(if FAULT { self.bytes() } else { self.head.bytes }) - SegmentHead::SIZE",
         tests: library("growth", "too_large_for_the_log"),
+    },
+    Mutant {
+        breaks: "words of empty runs name chunks that a shorter pool has not",
+        file: RESIZE,
+        find: "forget_runs(&medium, &tables, &new)?;",
+        with: "if !FAULT { forget_runs(&medium, &tables, &new)?; }",
+        tests: library("growth", "ends_where_runs_were"),
+    },
+    Mutant {
+        breaks: "a recovery refuses new objects in what has come by growth",
+        file: AT_HOME,
+        find: "offset + u64::from(bytes) > self.head.last()",
+        with: "offset + u64::from(bytes) > (if FAULT { self.head.heap_end() } else { self.head.last() })",
+        tests: library("growth", "written_once_lie_in_what_has_come"),
     },
 ];

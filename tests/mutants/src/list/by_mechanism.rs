@@ -4,6 +4,7 @@ use super::{library, unit};
 use crate::Mutant;
 
 const BY_MECHANISM: &str = "libnearpm/src/direct/by_mechanism.rs";
+const MECHANISM: &str = "libnearpm/src/mechanism/mod.rs";
 const TOGETHER: &str = "libnearpm/src/direct/together.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 
@@ -31,7 +32,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a freed object stays one",
-        file: BY_MECHANISM,
+        file: MECHANISM,
         find: "let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };",
         with: "let (set, clear) = if FAULT || matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };",
         tests: unit("a_working_copy_by_undo_logs"),

@@ -102,9 +102,7 @@ pub fn write(path: &Path, shape: &Shape) {
 
     let file = File::create_new(path).unwrap();
     file.set_len(shape.heap + shape.heap_bytes).unwrap();
-    for (bytes, at) in
-        [(head, 0), (description, PAGE as u64), (heap, shape.heap), (tables, zone), (contents, chunk)]
-    {
+    for (bytes, at) in [(head, 0), (description, PAGE as u64), (heap, shape.heap), (tables, zone), (contents, chunk)] {
         file.write_all_at(&bytes, at).unwrap();
     }
 }

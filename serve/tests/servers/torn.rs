@@ -3,6 +3,7 @@
 //! The file is read when all of it is durable, and again when a server that synchronises nothing any more was killed. Every mixture of the
 //! sectors of both is what a power cut could have left.
 
+use nearpm_interface::record::POOL_APPLIED;
 use nearpm_serve::start_redis;
 
 use crate::client::{Client, Value, bulk};
@@ -59,7 +60,7 @@ fn survivors(client: &mut Client) -> u64 {
 fn of_what_was_not_synchronised_the_first_part_survives() {
     let folder = Folder::new();
     let pool = folder.path("pool");
-    // So large that nothing has to be brought home, which would synchronise, while values are stored.
+    // So large that nothing has to be brought home, which would synchronise, while values are stored (of a pool of 1 MiB the log is full at the 31st).
     let arguments = ["--bytes", "8M", "--durability", "async", "--sync-ms", "3600000"];
     let mut process = Process::start("redis", &pool, &arguments);
     let mut client = Client::connect(process.address);
@@ -75,6 +76,12 @@ fn of_what_was_not_synchronised_the_first_part_survives() {
     process.kill();
     process.wait();
     let latest = std::fs::read(&pool).expect("it can be read");
+    let applied = |file: &[u8]| file[POOL_APPLIED as usize..][..8].to_vec();
+    assert_eq!(
+        applied(&durable),
+        applied(&latest),
+        "the log was brought home, and the file synchronised, in the burst"
+    );
     let (torn, trials) = (folder.path("torn"), if thorough() { 600 } else { 60 });
     let mut found = std::collections::BTreeSet::new();
     for seed in 0..trials {

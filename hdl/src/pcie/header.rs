@@ -4,6 +4,26 @@ use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 
+/// Request types (PG213, completer request descriptor).
+pub mod request_type {
+    /// Memory read.
+    pub const MEMORY_READ: u64 = 0;
+    /// Memory write.
+    pub const MEMORY_WRITE: u64 = 1;
+    /// The first of the messages, which nobody answers.
+    pub const MESSAGE: u64 = 12;
+}
+
+/// Completion status.
+pub mod completion_status {
+    /// Successful completion.
+    pub const SUCCESS: u64 = 0;
+    /// Unsupported request.
+    pub const UNSUPPORTED: u64 = 1;
+    /// Completer abort: the card has refused the access.
+    pub const ABORT: u64 = 4;
+}
+
 /// Offset in a BAR of 2^`aperture` bytes of the address that the host used.
 #[derive(LogicBlock, Default, Ports)]
 pub struct BarOffset {

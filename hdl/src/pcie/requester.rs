@@ -1,6 +1,6 @@
 //! Completion records and interrupts on their way to the host.
 
-use super::completer::request_type::MEMORY_WRITE;
+use super::header::request_type::MEMORY_WRITE;
 use crate::bundles::AxiWriteSlave;
 use crate::cells::{Concat, Widen};
 use crate::dut::Ports;

@@ -1,7 +1,6 @@
 //! Completions.
 
-use super::completer::completion_status;
-use super::header::{BlockShape, CompletionHeader};
+use super::header::{BlockShape, CompletionHeader, completion_status};
 use super::lanes::CompletionBeat;
 use crate::cells::{Concat, Fifo, Widen};
 use crate::dut::{PortValue, Ports};

@@ -8,7 +8,7 @@ use nearpm_interface::record::{Operation, POOL_CONFIRMED};
 use nearpm_interface::seal;
 
 use super::Recovery;
-use super::segments::{Found, is_later};
+use super::found::{Found, is_later};
 use crate::damage::Class;
 use crate::error::Error;
 use crate::memory::Medium;

@@ -29,6 +29,7 @@ use crate::part::Part;
 use crate::planted::{Fault, planted};
 
 mod at_home;
+mod found;
 mod gathered;
 pub(crate) mod home;
 pub(crate) mod segments;

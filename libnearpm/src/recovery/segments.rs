@@ -22,6 +22,7 @@ use nearpm_interface::seal;
 
 use super::Recovery;
 use super::at_home::AtHome;
+use super::found::{Found, is_later};
 use super::home::Home;
 use crate::damage::Class;
 use crate::error::Error;
@@ -30,27 +31,6 @@ use crate::memory::Medium;
 
 /// Versions of segments that can be read.
 const VERSIONS: RangeInclusive<u32> = RECORD_VERSION..=HOME_RECORD_VERSION;
-
-/// A record that counts.
-pub(crate) struct Found {
-    pub(super) head: RecordHead,
-    kind: Kind,
-    pub(super) body: Vec<u8>,
-    /// Offset in the pool, for messages.
-    pub(super) offset: u64,
-}
-
-impl Found {
-    /// Its operations.
-    pub(super) fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
-        let mut body = &self.body[..];
-        std::iter::from_fn(move || {
-            let (operation, rest) = Operation::decode(body)?;
-            body = rest;
-            Some(operation)
-        })
-    }
-}
 
 /// Number of the last record that is home; `None` where the pool has no segments.
 pub(crate) fn applied(medium: &Medium) -> Result<Option<u64>, Error> {
@@ -214,13 +194,6 @@ pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result
         return Err(Class::RecordSum.at(segment.offset + at as u64));
     }
     Ok(records)
-}
-
-/// Whether a record shows that everything in front of it in its segment was durable once: it is the first of its append, before which
-/// the append in front was durable, unless that was an asynchronous commit, which a later record names.
-pub(super) fn is_later(head: &RecordHead, newest: u64) -> bool {
-    let begins = head.sequence == head.first || (head.kind == Kind::Commit as u32 && head.parts == 0);
-    head.sequence > newest && head.depends == 0 && begins
 }
 
 /// Drops records that depend on a missing one. `records` are by number.

@@ -2,33 +2,13 @@
 
 mod kernel;
 
-use super::header::{BarOffset, ByteCount, LineShape};
+use super::header::{BarOffset, ByteCount, LineShape, request_type};
 use super::lanes::AlignWrite;
 use super::responder::Owed;
 use crate::dut::Ports;
 use nearpm_interface::geometry::{COMMAND_BAR, MSIX_BAR, PM_BAR, REGISTER_BAR};
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
-
-/// Request types (PG213, completer request descriptor).
-pub mod request_type {
-    /// Memory read.
-    pub const MEMORY_READ: u64 = 0;
-    /// Memory write.
-    pub const MEMORY_WRITE: u64 = 1;
-    /// The first of the messages, which nobody answers.
-    pub const MESSAGE: u64 = 12;
-}
-
-/// Completion status.
-pub mod completion_status {
-    /// Successful completion.
-    pub const SUCCESS: u64 = 0;
-    /// Unsupported request.
-    pub const UNSUPPORTED: u64 = 1;
-    /// Completer abort: the card has refused the access.
-    pub const ABORT: u64 = 4;
-}
 
 #[derive(Copy, Clone, Debug, PartialEq, LogicState)]
 enum Phase {

@@ -2,7 +2,7 @@
 
 mod pcie_bench;
 
-use nearpm_hdl::dut::{Dut, Value, on_both_back_ends};
+use nearpm_hdl::dut::{Dut, Value, on_both_back_ends, on_rust_hdl, on_verilog};
 use nearpm_hdl::pcie::bridge::{OVERLAP, PcieBridge};
 use nearpm_hdl::pcie::function_reset::{FunctionReset, QUIET_CYCLES};
 use nearpm_hdl::pcie::line_access::LineAccess;
@@ -694,9 +694,16 @@ fn begin(bench: &mut Bench<'_>, kind: u64) {
     }
 }
 
-fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
+/// Runs a test of many trials on both back ends: on rust-hdl's simulator, which takes many times as long, one in so many of them, and all of them in the
+/// thorough form.
+fn in_trials(one_in: usize, test: fn(&mut dyn Dut, usize)) {
+    on_rust_hdl::<PcieBridge>(|dut| test(dut, if nearpm_tier::thorough() { 1 } else { one_in }));
+    on_verilog::<PcieBridge>(|dut| test(dut, 1));
+}
+
+fn a_link_goes_down_in_accesses(dut: &mut dyn Dut, one_in: usize) {
     let mut bench = Bench::new(dut, 7, 0.6);
-    for trial in 0..168u64 {
+    for trial in (0..168u64).step_by(one_in) {
         // Slow ports: the link is back before the card has answered.
         bench.slowness = if trial / 7 % 2 == 0 { 4 } else { 90 };
         bench.memory.retain(|(bar, at), _| (*bar, at / 0x1000) != (4, 3));
@@ -729,12 +736,12 @@ fn a_link_goes_down_in_accesses(dut: &mut dyn Dut) {
     }
 }
 
-fn a_link_goes_down_in_records(dut: &mut dyn Dut) {
+fn a_link_goes_down_in_records(dut: &mut dyn Dut, one_in: usize) {
     let mut bench = Bench::new(dut, 8, 0.3);
     let ring = 0x55_0000_1000u64;
     bench.dut.set("cfg_interrupt_msix_enable", 1u64);
     let address: u64 = 0xfee0_0000_2000;
-    for trial in 0..40u64 {
+    for trial in (0..40u64).step_by(one_in) {
         bench.write(1, 0, &address.to_le_bytes());
         bench.write(1, 8, &[trial as u8, 0, 0, 0, 0, 0, 0, 0]);
         bench.settle();
@@ -763,12 +770,12 @@ fn a_link_goes_down_in_records(dut: &mut dyn Dut) {
 
 #[test]
 fn a_link_that_goes_down_in_the_middle_of_an_access_leaves_the_ports_in_step() {
-    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_accesses);
+    in_trials(5, a_link_goes_down_in_accesses);
 }
 
 #[test]
 fn a_record_that_was_taken_is_answered_whatever_becomes_of_the_link() {
-    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_records);
+    in_trials(3, a_link_goes_down_in_records);
 }
 
 /// Runs until a function-level reset is done, or given up with the link.
@@ -808,9 +815,9 @@ fn a_function_is_reset_when_idle(dut: &mut dyn Dut) {
     assert_eq!((bench.resets.len(), drains(&bench)), (2, 2));
 }
 
-fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
+fn a_function_is_reset_in_accesses(dut: &mut dyn Dut, one_in: usize) {
     let mut bench = Bench::new(dut, 11, 0.6);
-    for trial in 0..24u64 {
+    for (resets, trial) in (1..).zip((0..24u64).step_by(one_in)) {
         bench.slowness = if trial % 2 == 0 { 4 } else { 90 };
         bench.drain = bench.random(300);
         bench.accesses.clear();
@@ -823,7 +830,7 @@ fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
         bench.function_level_reset();
         reset_ends(&mut bench);
         // All of it was performed and answered before the card was asked to drain.
-        assert_eq!(bench.resets.len() as u64, trial + 1);
+        assert_eq!(bench.resets.len(), resets);
         assert_eq!(bench.answered(trial, at + 20, 200), [trial as u8; 200]);
         assert_eq!(bench.byte(2, 0x1040), trial as u8 + 1);
         let asked = bench.accesses.iter().position(|access| *access == (0, registers::CONTROL as u64, true));
@@ -832,9 +839,9 @@ fn a_function_is_reset_in_accesses(dut: &mut dyn Dut) {
     }
 }
 
-fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut) {
+fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut, one_in: usize) {
     let mut bench = Bench::new(dut, 23, 1.0);
-    for trial in 0..24u64 {
+    for (resets, trial) in (1..).zip((0..24u64).step_by(one_in)) {
         bench.slowness = if trial % 2 == 0 { 4 } else { 70 };
         bench.drain = bench.random(100);
         bench.accesses.clear();
@@ -847,7 +854,7 @@ fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut) {
         (0..trial * 3).for_each(|_| bench.step());
         bench.function_level_reset();
         reset_ends(&mut bench);
-        assert_eq!(bench.resets.len() as u64, trial + 1);
+        assert_eq!(bench.resets.len(), resets);
         for n in 0..12 {
             assert_eq!(bench.byte(4, at + n * 64 + 63), (trial + n) as u8, "trial {trial}");
             if trial % 3 == 0 {
@@ -860,9 +867,9 @@ fn a_function_is_reset_in_overlapping_accesses(dut: &mut dyn Dut) {
     }
 }
 
-fn a_function_is_reset_in_requests_of_all_kinds(dut: &mut dyn Dut) {
+fn a_function_is_reset_in_requests_of_all_kinds(dut: &mut dyn Dut, one_in: usize) {
     for (seed, ready, slowness) in [(29, 1.0, 60), (30, 0.5, 20), (31, 1.0, 4)] {
-        for trial in 0..6 {
+        for trial in (0..6).step_by(one_in) {
             let mut bench = Bench::new(dut, seed + trial * 10, ready);
             (bench.slowness, bench.drain) = (slowness, trial * 20);
             let mut mixture = Mixture::new(&bench);
@@ -911,11 +918,11 @@ fn a_function_is_reset_while_the_card_holds_commands(dut: &mut dyn Dut) {
     }
 }
 
-fn a_link_goes_down_in_resets(dut: &mut dyn Dut) {
+fn a_link_goes_down_in_resets(dut: &mut dyn Dut, one_in: usize) {
     // Ports that rarely take what is offered and answer late: an access of the reset is there to be cut short in most cycles.
     let mut bench = Bench::new(dut, 13, 0.3);
     bench.slowness = 40;
-    for trial in 0..60u64 {
+    for trial in (0..60u64).step_by(one_in) {
         bench.drain = 60;
         (0..trial % 4).for_each(|kind| begin(&mut bench, kind));
         bench.settle();
@@ -938,15 +945,16 @@ fn a_link_goes_down_in_resets(dut: &mut dyn Dut) {
         assert_eq!((bench.resets.len(), drains(&bench)), (before.0 + 1, before.1 + 1), "trial {trial}");
     }
     // Some were done before the link went down, and some were not.
-    assert!(bench.resets.len() > 60 && bench.resets.len() < 120, "{}", bench.resets.len());
+    let (resets, trials) = (bench.resets.len(), 60_usize.div_ceil(one_in));
+    assert!(resets > trials && resets < 2 * trials, "{resets}");
 }
 
 #[test]
 fn a_function_level_reset_ends_with_the_work_of_before_done_and_the_vectors_masked() {
     on_both_back_ends::<PcieBridge>(a_function_is_reset_when_idle);
-    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_accesses);
-    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_overlapping_accesses);
-    on_both_back_ends::<PcieBridge>(a_function_is_reset_in_requests_of_all_kinds);
+    in_trials(5, a_function_is_reset_in_accesses);
+    in_trials(5, a_function_is_reset_in_overlapping_accesses);
+    in_trials(3, a_function_is_reset_in_requests_of_all_kinds);
 }
 
 #[test]
@@ -956,7 +964,7 @@ fn a_function_level_reset_is_done_only_when_the_card_has_drained() {
 
 #[test]
 fn a_function_level_reset_beside_a_link_that_goes_down_leaves_the_ports_in_step() {
-    on_both_back_ends::<PcieBridge>(a_link_goes_down_in_resets);
+    in_trials(5, a_link_goes_down_in_resets);
 }
 
 /// As many as the page of the contract names.
@@ -966,28 +974,28 @@ const FAULTS: &[UnitFault] = &[
         module: "",
         what: "the completer is reset with the link",
         edits: &[Edit::Last("completer$reset", "reset | link_down")],
-        scenario: a_link_goes_down_in_accesses,
+        scenario: |dut| a_link_goes_down_in_accesses(dut, 1),
         seen: "trial",
     },
     UnitFault {
         module: "",
         what: "the accesses at the ports are reset with the link",
         edits: &[Edit::Last("access$reset", "reset | link_down")],
-        scenario: a_link_goes_down_in_accesses,
+        scenario: |dut| a_link_goes_down_in_accesses(dut, 1),
         seen: "is withdrawn",
     },
     UnitFault {
         module: "",
         what: "the requester is reset with the link",
         edits: &[Edit::Last("requester$reset", "reset | link_down")],
-        scenario: a_link_goes_down_in_records,
+        scenario: |dut| a_link_goes_down_in_records(dut, 1),
         seen: "a record is not taken",
     },
     UnitFault {
         module: "",
         what: "the function-level reset is reset with the link",
         edits: &[Edit::Last("function_reset$reset", "reset | link_down")],
-        scenario: a_link_goes_down_in_resets,
+        scenario: |dut| a_link_goes_down_in_resets(dut, 1),
         seen: "is withdrawn",
     },
     // The function-level reset.
@@ -995,14 +1003,14 @@ const FAULTS: &[UnitFault] = &[
         module: "",
         what: "a reset does not wait for requests",
         edits: &[Edit::Last("function_reset$idle", "1'b1")],
-        scenario: a_function_is_reset_in_accesses,
+        scenario: |dut| a_function_is_reset_in_accesses(dut, 1),
         seen: "accesses of two kinds at a time",
     },
     UnitFault {
         module: "",
         what: "a reset does not wait for accesses and answers",
         edits: &[Edit::Last("function_reset$idle", "completer$idle")],
-        scenario: a_function_is_reset_in_overlapping_accesses,
+        scenario: |dut| a_function_is_reset_in_overlapping_accesses(dut, 1),
         seen: "accesses of two kinds at a time",
     },
     UnitFault {
@@ -1066,14 +1074,14 @@ const FAULTS: &[UnitFault] = &[
         module: "completer",
         what: "what the host forgot with its link is answered when it comes back",
         edits: &[Edit::Text("(resetting$q & ~access_idle)", "(resetting$q & ~access_idle & ~FAULT)", 1)],
-        scenario: a_link_goes_down_in_accesses,
+        scenario: |dut| a_link_goes_down_in_accesses(dut, 1),
         seen: "trial",
     },
     UnitFault {
         module: "responder",
         what: "requests of before are answered behind a link that went down",
         edits: &[Edit::Last("requests$reset", "reset")],
-        scenario: a_link_goes_down_in_accesses,
+        scenario: |dut| a_link_goes_down_in_accesses(dut, 1),
         seen: "trial",
     },
     UnitFault {

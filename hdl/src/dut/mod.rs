@@ -14,7 +14,7 @@ mod verilated;
 pub use model::ModelDut;
 pub use nearpm_hdl_derive::{PortValue, Ports};
 pub use ports::{PortRow, PortSignal, PortValue, Ports, Way, put_field, take_field};
-pub use run::{default_verilog, on_both_back_ends, on_both_back_ends_with, on_rust_hdl, verilog_of};
+pub use run::{default_verilog, on_both_back_ends, on_both_back_ends_with, on_rust_hdl, on_verilog, verilog_of};
 pub use value::Value;
 pub use verilated::VerilatedDut;
 

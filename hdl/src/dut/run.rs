@@ -39,6 +39,15 @@ pub fn on_rust_hdl<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn 
     on_big_stack("rust-hdl", || test(&mut default_model::<U>()));
 }
 
+/// Runs `test` on the Verilog of the unit's default value alone: for tests that try less on rust-hdl's simulator, which takes many times as long.
+///
+/// # Panics
+/// As [`on_both_back_ends`].
+pub fn on_verilog<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn Dut) + Sync) {
+    let trace = trace_file();
+    on_big_stack("verilator", || test(&mut VerilatedDut::new(default_verilog::<U>(), trace.as_deref())));
+}
+
 /// Once for each unit and not for each test of it: what drops a unit is long, and would stand in each test.
 #[inline(never)]
 fn model<U: Block + Ports + 'static>(unit: Box<U>) -> ModelDut {

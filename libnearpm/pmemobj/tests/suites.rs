@@ -51,12 +51,12 @@ const ROWS: &[&str] = &[
     "| `obj_inner/TEST0` | cannot run | cannot run | calls functions inside of PMDK: heap_boot |",
     "| `obj_outcomes/TEST0` | passes | passes |  |",
     "| `obj_outcomes/TEST1` | passes | fails | UNEXPLAINED: a \\| b |",
-    "| `obj_outcomes/TEST2` | passes | fails | UNEXPLAINED: ran longer than 10 s |",
+    "| `obj_outcomes/TEST2` | passes | fails | UNEXPLAINED: ran longer than 5 s |",
     "| `obj_outcomes/TEST3` | passes | fails | UNEXPLAINED: filled more than 8 MiB with files |",
     "| `obj_outcomes/TEST4` | not run | not run | no device |",
     "| `obj_outcomes/TEST5` | passes | passes |  |",
     "| `obj_outcomes/TEST6` | fails | fails | fails on PMDK too: everywhere |",
-    "| `obj_outcomes/TEST7` | not run | not run | is beyond the bounds of this run already on PMDK: ran longer than 10 s |",
+    "| `obj_outcomes/TEST7` | not run | not run | is beyond the bounds of this run already on PMDK: ran longer than 5 s |",
     "| `obj_sets/TEST0` | passes | fails | of pool sets: this library has those of one part alone |",
     "| `obj_words/TEST0` | passes | passes | error messages have other words; errno is the same |",
     "| `obj_words/TEST1` | fails | fails | fails on PMDK too: FAILED |",
@@ -97,7 +97,7 @@ impl Bench {
         for (option, name) in [("--oracle", "pmdk"), ("--ours", "ours"), ("--work", "work"), ("--pools", "pools")] {
             command.arg(option).arg(self.path(name));
         }
-        command.arg("--files").arg(self.path("files")).args(["--seconds", "10", "--mebibytes", "8", "--jobs", "8"]);
+        command.arg("--files").arg(self.path("files")).args(["--seconds", "5", "--mebibytes", "8", "--jobs", "8"]);
         command.args(arguments).env("PATH", format!("{path}:{}", self.path("bin").display()));
         command.output().expect("python3 runs")
     }

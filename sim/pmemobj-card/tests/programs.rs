@@ -23,7 +23,20 @@ fn pool() {
     program.run(Library::SimulatedCard, &[("NEARPM_CARD_BYTES", "536870912")]);
 }
 
-programs! { stages, work, atomic, list, lock, memory, ctl, crash, defects, threads, full }
+programs! { stages, work, atomic, list, lock, memory, ctl, defects, threads, full }
+
+/// Processes that are killed, one a round. In a round the card powers up, and the pool is read through it: that takes a second.
+fn killed(mechanism: Option<&str>) {
+    let Some(program) = Program::compile("crash") else { return };
+    let rounds = ("ROUNDS", if nearpm_tier::thorough() { "60" } else { "20" });
+    let variables: Vec<_> = mechanism.map(|name| ("NEARPM_MECHANISM", name)).into_iter().chain([rounds]).collect();
+    program.run(Library::SimulatedCard, &variables);
+}
+
+#[test]
+fn crash() {
+    killed(None);
+}
 
 /// What a program prints of the commands that were posted for it.
 fn commands(printed: &str) -> u64 {
@@ -61,10 +74,8 @@ fn transactions_go_home_by_the_cards_checkpoints() {
 /// Processes that are killed while commands are on their way: the card's file has what they wrote.
 #[test]
 fn a_killed_process_leaves_what_its_commands_wrote() {
-    let Some(program) = Program::compile("crash") else { return };
-    for mechanism in &MECHANISMS[..if nearpm_tier::thorough() { 3 } else { 1 }] {
-        program.run(Library::SimulatedCard, &[("NEARPM_MECHANISM", mechanism)]);
-    }
+    let mechanisms = &MECHANISMS[..if nearpm_tier::thorough() { 3 } else { 1 }];
+    mechanisms.iter().for_each(|mechanism| killed(Some(mechanism)));
 }
 
 /// Without `NEARPM_CARD` the library is the ordinary one.

@@ -2,12 +2,13 @@
 #include "check.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ACCOUNTS 64
 #define TOTAL 6400
-#define ROUNDS 60
+#define ROUNDS "60" /* unless the variable of this name says how many */
 #define LONGEST 1000 /* objects of the chain, which the pool has room for */
 
 struct root {
@@ -99,7 +100,10 @@ int main(int count, char **arguments)
     pmemobj_persist(pool, root, sizeof(*root));
     uint64_t reported = 0;
     pmemobj_close(pool);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    const char *asked = getenv("ROUNDS");
+    const unsigned long rounds = strtoul(asked ? asked : ROUNDS, NULL, 10);
+    CHECK(rounds > 0);
+    for (unsigned round = 0; round < rounds; round++) {
         int channel[2];
         CHECK(pipe(channel) == 0);
         pid_t child = fork();

@@ -58,6 +58,12 @@ fn smallest(pool: Kind) -> Vec<Program> {
     programs
 }
 
+/// Most lines with a store that is half there. Nobody waits for the record of an asynchronous commit, so that it is on the way beside the next one, which
+/// is long as well: all states of both are millions.
+fn torn_lines(pool: Kind) -> u32 {
+    if pool == Kind::WorkingCopyAsynchronous && !thorough() { 1 } else { Limits::EXHAUSTIVE.tears }
+}
+
 /// Every state that a crash may leave, and every state that a crash of the recovery from it may leave.
 fn exhaustively(pool: Kind) {
     let begin = Instant::now();
@@ -69,7 +75,7 @@ fn exhaustively(pool: Kind) {
                 Limits { again_one_in: if thorough { 64 } else { 256 }, in_a_row: 3, ..Limits::EXHAUSTIVE }
             }
         };
-        total += survives(program, limits);
+        total += survives(program, Limits { tears: torn_lines(pool), ..limits });
     }
     println!("{pool:?}, exhaustively: {total}; {:.1} s", begin.elapsed().as_secs_f64());
     assert_eq!(total.cut_short, 0, "some states were left out");

@@ -48,7 +48,7 @@ fn two_threads_in_place_survive_every_schedule() {
 /// truncate the log.
 #[test]
 fn two_threads_survive_random_programs() {
-    let seeds = if nearpm_tier::thorough() { 100 } else { 6 };
+    let seeds = if nearpm_tier::thorough() { 100 } else { 2 };
     for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
         let mut total = Report::default();
         for structure in Structure::LIBRARY {

@@ -6,12 +6,14 @@
 //! | `tables.rs` | the tables as a pool has them |
 //! | `classes.rs` | sizes of objects, and how long the runs are that hold them |
 //! | `spans.rs` | free chunks |
+//! | `state.rs` | what the chunks hold, counted |
 //! | `index/` | which bytes are objects, in memory, for several threads |
 
 pub(crate) mod classes;
 pub(crate) mod index;
 mod layout;
 pub(crate) mod spans;
+mod state;
 pub(crate) mod tables;
 
 /// What the index is made of; the tests that try every order of events give it another one.

@@ -280,8 +280,9 @@ impl Order {
         self.enter(Item::Line(line), row, ranges)
     }
 
-    /// Host lines that are live, as one bit each, whose access is to the line at this line address and stores, or is any where this one stores. What
-    /// [`Ranges::conflicts`] says of them, without looking at each one's ranges: a fifth of the simulator's time went there.
+    /// Live host lines, a bit each, that an access to this line address conflicts with: those to the
+    /// same line, all if it stores, else those that store. [`Ranges::conflicts`] says the same of each
+    /// one's ranges, for many times the work.
     fn lines_that_conflict(&self, address: u64, stores: bool) -> u64 {
         let same = self.addresses.iter().rev().fold(0, |same, other| same << 1 | u64::from(*other == address));
         let live = (self.live >> REQUEST_SLOTS) as u64;

@@ -1,7 +1,7 @@
 //! Reading blocks of closed versions, by any handle of a rank: what a thread beside the rank's own seals versions by.
 
 use super::core::Core;
-use super::geometry::Geometry;
+use super::geometry::{FIRST, Geometry};
 use super::tree::Tree;
 use crate::error::Result;
 use crate::rma::{Place, Rma};
@@ -57,6 +57,13 @@ impl Core {
     /// Root of a rank's tree of the newest closed version; 0: none.
     pub(crate) fn newest_root(&self, rank: usize) -> u64 {
         self.state.borrow().versions.back().map_or(0, |newest| newest.roots[rank])
+    }
+
+    /// Is told that so many blocks will soon be added to this rank's log, which is new.
+    pub(crate) fn expect(&self, blocks: u64) {
+        let blocks = blocks.min(self.geometry.capacity - self.geometry.place(FIRST));
+        let place = self.place(self.me(), self.geometry.data(FIRST));
+        self.rma.expect(place.offset, blocks * self.geometry.block);
     }
 
     /// Where a block that changed in the version that was just closed lies now: cleaning may have moved it.

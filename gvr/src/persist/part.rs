@@ -1,5 +1,7 @@
 //! A rank's part of an array, as its pool has it, from version to version.
 
+use memmap2::{Advice, MmapMut};
+
 use super::format::{self, Head, MOST_NAME};
 use super::pool::{Found, RankPool};
 use crate::array::{Changed, Core, Sealer};
@@ -12,7 +14,7 @@ pub struct Part<'p> {
     pub head: Head,
     pub versions: Vec<Found>,
     /// The part's bytes as of the version that was reached.
-    pub image: Vec<u8>,
+    pub image: MmapMut,
     /// Checksums of its blocks.
     pub sums: Vec<u32>,
 }
@@ -59,7 +61,7 @@ impl<'p> Part<'p> {
         };
         let mut versions = pool.versions(head)?;
         versions.retain(|found| found.head.cut <= cut);
-        let image = vec![0; (head.blocks * head.block) as usize];
+        let image = zeros((head.blocks * head.block) as usize)?;
         let sums = vec![0; head.blocks as usize];
         Ok(Part { pool, rank, head: *head, versions, image, sums })
     }
@@ -103,6 +105,13 @@ impl<'p> Part<'p> {
         }
         Ok(changed)
     }
+}
+
+/// Zeroed memory, in large pages where the system has them: it is written once, from end to end.
+fn zeros(bytes: usize) -> Result<MmapMut> {
+    let memory = MmapMut::map_anon(bytes.max(1)).map_err(Error::io("take memory for an array that is read"))?;
+    let _ = memory.advise(Advice::HugePage);
+    Ok(memory)
 }
 
 pub fn lacks(pool: &str, array: &str) -> Error {

@@ -288,6 +288,7 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
         let changed = part.begin(first, &stored.name);
         put_changed(core, stored, part, &agree(rma, changed)?, ranks)?;
     }
+    expect(core, &parts, ranks);
     let numbers: Vec<(u64, String)> =
         parts[0].versions.iter().map(|found| (found.head.version, format::text(&found.head.label))).collect();
     for (at, (number, label)) in numbers.iter().enumerate() {
@@ -304,6 +305,13 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
         version_inc(&[core], label, Some(sealer))?;
     }
     Ok(())
+}
+
+/// Says how much of the log versions will take that are about to be put: of all parts this rank's share.
+fn expect(core: &Core, parts: &[Part<'_>], ranks: usize) {
+    let all: usize = parts.iter().flat_map(|part| &part.versions).map(|found| found.items.len()).sum();
+    let mine = (all as u64 * ranks as u64 / parts.len() as u64).div_ceil(core.rma.ranks() as u64);
+    core.expect(mine);
 }
 
 fn missing(rank: usize, version: u64) -> Error {

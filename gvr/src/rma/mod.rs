@@ -103,6 +103,8 @@ pub trait Rma {
     /// # Errors
     /// [`Error::NoMemory`].
     fn alloc(&self, bytes: u64) -> Result<u64>;
+    /// Is told that bytes of this rank's own window will soon be written: memory that comes page by page can be fetched at once.
+    fn expect(&self, _offset: u64, _bytes: u64) {}
     /// Gives bytes back that [`Rma::alloc`] gave. All ranks call it, when none uses them.
     fn free(&self, offset: u64, bytes: u64) -> Result<()>;
     /// Writes bytes.

@@ -45,6 +45,13 @@ impl Map {
         self.memory.len() as u64
     }
 
+    /// Fetches the pages of a range. Where the system cannot, each comes when it is first written.
+    pub fn populate(&self, offset: u64, bytes: u64) {
+        let start = offset / 4096 * 4096;
+        let end = (offset + bytes).next_multiple_of(4096).min(self.bytes());
+        let _ = self.memory.advise_range(memmap2::Advice::PopulateWrite, start as usize, (end - start) as usize);
+    }
+
     /// Gives memory back; what is read there next is zero.
     pub fn punch(&self, offset: u64, bytes: u64) -> Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

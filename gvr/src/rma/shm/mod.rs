@@ -111,6 +111,10 @@ impl Rma for Shm {
         self.space.borrow_mut().take(bytes)
     }
 
+    fn expect(&self, offset: u64, bytes: u64) {
+        self.map.populate(self.at(Place { rank: self.rank, offset }, bytes as usize), bytes);
+    }
+
     fn free(&self, offset: u64, bytes: u64) -> Result<()> {
         self.barrier()?;
         self.map.punch(self.at(Place { rank: self.rank, offset }, bytes as usize), bytes.next_multiple_of(4096))?;

@@ -130,6 +130,12 @@ impl Rma for Rank {
         Ok(())
     }
 
+    // As over shared memory.
+    fn order(&self, _: usize) -> Result<()> {
+        fence(Ordering::Release);
+        Ok(())
+    }
+
     fn flush(&self, _: usize) -> Result<()> {
         fence(Ordering::SeqCst);
         Ok(())

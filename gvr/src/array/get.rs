@@ -51,19 +51,31 @@ impl Core {
             self.rma.load_many(place, entries)?;
         }
         self.note(rank, blocks.start, entries);
-        self.read_blocks(rank, at, data, entries)
+        match self.offset_of_run(entries) {
+            Some(offset) => self.rma.get(self.place(rank, offset + self.inside(at)), data),
+            None => self.read_blocks(rank, at, data, entries),
+        }
     }
 
     /// Where a run lay when its entries were last seen, if it lay in one piece and its place was not used again since.
     fn guess(&self, rank: usize, at: u64, blocks: &Range<u64>) -> Option<u64> {
+        if !self.rma.reads_ahead() {
+            return None;
+        }
         let state = self.state.borrow();
         let peer = &state.peers[rank];
         let cached = peer.cache.get(blocks.start as usize..blocks.end as usize)?;
-        let first = *cached.first()?;
-        let together = cached.iter().zip(first..).all(|(entry, wanted)| *entry == wanted);
-        let place = self.geometry.place(first);
-        let whole = first >= peer.head.max(1) && place + cached.len() as u64 <= self.geometry.capacity;
-        (together && whole).then(|| self.geometry.data(first) + self.inside(at))
+        let is_live = *cached.first()? >= peer.head;
+        if is_live { self.offset_of_run(cached).map(|offset| offset + self.inside(at)) } else { None }
+    }
+
+    /// Where the first of blocks lies that were written and lie in one piece, by their entries.
+    fn offset_of_run(&self, entries: &[u64]) -> Option<u64> {
+        let first = *entries.first().filter(|first| **first != 0)?;
+        // Without a branch for each.
+        let differences = entries.iter().zip(first..).fold(0, |all, (entry, wanted)| all | (entry ^ wanted));
+        let whole = self.geometry.place(first) + entries.len() as u64 <= self.geometry.capacity;
+        (differences == 0 && whole).then(|| self.geometry.data(first))
     }
 
     /// Reads bytes whose blocks are where entries say, the first of which is that of the first byte's block; blocks that were never

@@ -124,7 +124,7 @@ impl Core {
         }
         self.put_owners(rank, start, mine)?;
         if !self.options.planted(Fault::NoFlush) {
-            self.rma.flush(rank)?;
+            self.rma.order(rank)?;
         }
         self.publish(rank, mine, &entries)
     }
@@ -185,7 +185,7 @@ impl Core {
             self.rma.replace_many(self.place(rank, self.geometry.entry(run.start)), entries)?;
             left = rest;
         }
-        self.rma.flush(rank)?;
+        self.rma.order(rank)?;
         left = entries;
         for run in mine.runs() {
             let (entries, rest) = left.split_at((run.end - run.start) as usize);

@@ -164,65 +164,63 @@ fn best(a: Times, b: Times) -> Times {
 
 pub(super) const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
 
-/// Puts and gets of so many bytes, each state of the paper's Fig. 5 and 6.
+/// The states of the paper's Fig. 5 and 6, in the order in which a round goes through them.
+const STATES: [&str; 5] = ["first put", "put hit", "get hit", "get, entries maybe old but right", "get miss"];
+
+/// Puts and gets of so many bytes. Each array goes through all states before the next one's turn, so that the same of each lies in caches.
 fn operations(world: &World, bytes: u64, rounds: u64) -> Result<Vec<Figure>> {
     // The paper's log is not cleaned: it needs room for all rounds.
     let blocks = PART * 8 / BLOCK;
     let trio = Trio::new(world, PART, BLOCK, 2, blocks * (2 * rounds + 4))?;
+    let mut times = [NEVER; STATES.len()];
+    for round in 0..rounds {
+        let (flat, ours) = (states(world, &trio.flat, bytes, round)?, states(world, &trio.ours, bytes, round)?);
+        let paper = trio.paper.as_ref().map(|paper| states(world, paper, bytes, round)).transpose()?;
+        for (at, times) in times.iter_mut().enumerate() {
+            let paper = paper.map(|paper| paper[at]);
+            *times = best(*times, Times { flat: flat[at], ours: ours[at], paper });
+        }
+    }
+    trio.free()?;
+    // Of one rank's own part nothing is unknown to it.
+    let measured = if world.ranks() > 1 { STATES.len() } else { STATES.len() - 1 };
+    let figure = |(state, times)| Figure { name: format!("{state}, {bytes} B, block {BLOCK}"), times };
+    Ok(STATES.into_iter().zip(times).take(measured).map(figure).collect())
+}
+
+/// Nanoseconds of an operation in each of the [`STATES`].
+fn states(world: &World, array: &Array<u64>, bytes: u64, round: u64) -> Result<[f64; STATES.len()]> {
     let words = bytes / 8;
     let last = (world.ranks() as u64 - 1) * PART;
     // One that is no larger than a block is alone in its block, or the next one would be no first.
     let stride = words.max(BLOCK / 8);
     let count = (PART / stride).min(2048);
     let place = |at: u64| last + at * stride..last + at * stride + words;
-    let (mut first, mut put_hit, mut get_hit, mut same, mut miss) = (NEVER, NEVER, NEVER, NEVER, NEVER);
+    let data: Vec<u64> = (0..words).map(|word| round << 32 | word).collect();
+    let put_all = || {
+        timed(world, count, || (0..count).try_for_each(|at| array.put(place(at), &data).and_then(|()| array.wait())))
+    };
     let mut buffer = vec![0; words as usize];
-    for round in 0..rounds {
-        let data: Vec<u64> = (0..words).map(|word| round << 32 | word).collect();
-        let put_all = |array: &Array<u64>| {
-            timed(world, count, || {
-                (0..count).try_for_each(|at| array.put(place(at), &data).and_then(|()| array.wait()))
-            })
-        };
-        let mut get_all = |array: &Array<u64>| {
-            let buffer = &mut buffer;
-            let time = timed(world, count, || (0..count).try_for_each(|at| array.get(place(at), buffer)))?;
-            // All places hold the same: the last one tells whether a get of this state brings what was put.
-            if world.rank() == 0 && *buffer != data {
-                return Err(Error::option("a get does not bring what was put: no figure is printed"));
-            }
-            buffer.fill(0);
-            Ok(time)
-        };
-        first = best(first, trio.each(&put_all)?);
-        put_hit = best(put_hit, trio.each(&put_all)?);
-        get_hit = best(get_hit, trio.each(&mut get_all)?);
-        trio.each(|array| verify(world, array, count, place, &data))?;
-        trio.each(|array| array.version_inc("").map(|_| 0.0))?;
-        same = best(same, trio.each(&mut get_all)?);
-        trio.each(|array| {
-            // Its owner moves every block.
-            if world.rank() == world.ranks() - 1 {
-                (0..count).try_for_each(|at| array.put(place(at), &data))?;
-            }
-            array.version_inc("").map(|_| 0.0)
-        })?;
-        if world.ranks() > 1 {
-            miss = best(miss, trio.each(&mut get_all)?);
+    let mut get_all = || {
+        buffer.fill(0);
+        let time = timed(world, count, || (0..count).try_for_each(|at| array.get(place(at), &mut buffer)))?;
+        // All places hold the same: the last one tells whether a get of this state brings what was put.
+        if world.rank() == 0 && buffer != data {
+            return Err(Error::option("a get does not bring what was put: no figure is printed"));
         }
+        Ok(time)
+    };
+    let (first, put_hit, get_hit) = (put_all()?, put_all()?, get_all()?);
+    verify(world, array, count, place, &data)?;
+    array.version_inc("")?;
+    let same = get_all()?;
+    // Its owner moves every block.
+    if world.rank() == world.ranks() - 1 {
+        (0..count).try_for_each(|at| array.put(place(at), &data))?;
     }
-    trio.free()?;
-    let name = |what: &str| format!("{what}, {bytes} B, block {BLOCK}");
-    let mut figures = vec![
-        Figure { name: name("first put"), times: first },
-        Figure { name: name("put hit"), times: put_hit },
-        Figure { name: name("get hit"), times: get_hit },
-        Figure { name: name("get, entries maybe old but right"), times: same },
-    ];
-    if world.ranks() > 1 {
-        figures.push(Figure { name: name("get miss"), times: miss });
-    }
-    Ok(figures)
+    array.version_inc("")?;
+    let miss = if world.ranks() > 1 { get_all()? } else { f64::INFINITY };
+    Ok([first, put_hit, get_hit, same, miss])
 }
 
 /// Time of the first rank, in nanoseconds for each of `count`; the others wait.
@@ -244,7 +242,7 @@ fn verify(
     count: u64,
     place: impl Fn(u64) -> std::ops::Range<u64>,
     data: &[u64],
-) -> Result<f64> {
+) -> Result<()> {
     if world.rank() == world.ranks() - 1 {
         for at in 0..count {
             if array.get_vec(place(at))? != data {
@@ -255,8 +253,7 @@ fn verify(
             }
         }
     }
-    world.barrier()?;
-    Ok(0.0)
+    world.barrier()
 }
 
 /// `version_inc` of 1 MiB a rank with one block changed, and of a part that is 64 times as large.

@@ -137,6 +137,15 @@ pub trait Rma {
     }
     /// Waits until everything that this rank did to another is done there.
     fn flush(&self, rank: usize) -> Result<()>;
+    /// Sees to it that what this rank did to another is seen there before what it does to it later, and without another call. Cheaper than
+    /// [`Rma::flush`] where stores are seen in their order.
+    fn order(&self, rank: usize) -> Result<()> {
+        self.flush(rank)
+    }
+    /// Whether a read that was begun goes on while others are made.
+    fn reads_ahead(&self) -> bool {
+        true
+    }
     /// Waits until all ranks have come here.
     fn barrier(&self) -> Result<()>;
     /// Hands every rank the words of all ranks, one after the other: up to [`GATHER_WORDS`] of each.

@@ -195,6 +195,17 @@ impl Rma for Shm {
         Ok(())
     }
 
+    #[inline]
+    fn order(&self, _rank: usize) -> Result<()> {
+        fence(Ordering::Release);
+        Ok(())
+    }
+
+    #[inline]
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
     fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         let place = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize);
         self.map.copy(place(from), place(to), bytes as usize);

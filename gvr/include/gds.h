@@ -53,6 +53,29 @@ GDS_status_t GDS_finalize(void);
 /* Makes an array of zeros; all ranks call it alike. min_chunks and priority are taken and not looked at. */
 GDS_status_t GDS_alloc(GDS_size_t ndims, const GDS_size_t counts[], const GDS_size_t min_chunks[], GDS_datatype_t type,
                        GDS_priority_t priority, GDS_comm_t comm, MPI_Info info, GDS_gds_t *gds);
+/* As GDS_alloc, of elements that the ranks have: local_to_global fills the indices of each of the count elements of local_buffer, which are
+ * copied. The array lies in a log, so that the buffer is the program's again when this returns; global_to_local is not looked at. */
+typedef void (*GDS_global_to_local_func_t)(const GDS_size_t global_indices[], int *local_rank, GDS_size_t *local_offset);
+typedef void (*GDS_local_to_global_func_t)(GDS_size_t local_offset, GDS_size_t global_indices[]);
+GDS_status_t GDS_create(GDS_size_t ndims, const GDS_size_t counts[], GDS_datatype_t type, GDS_global_to_local_func_t global_to_local,
+                        GDS_local_to_global_func_t local_to_global, void *local_buffer, GDS_size_t count, GDS_priority_t priority,
+                        GDS_comm_t comm, MPI_Info info, GDS_gds_t *gds);
+/* Another handle of the array, at the same version; handlers and attributes belong to all of them. All ranks make and free theirs in the
+ * same order: the array goes with the last one. */
+GDS_status_t GDS_descriptor_clone(GDS_gds_t gds, GDS_gds_t *clone);
+/* Always GDS_COMM_WORLD. */
+GDS_status_t GDS_get_comm(GDS_gds_t gds, GDS_comm_t *comm);
+/* Attributes. GDS_get_attr stores a size_t (of GDS_COUNT one for each dimension), or what GDS_set_attr was given, if *flag is not 0 then. */
+typedef int GDS_attr_t;
+enum {
+    GDS_TYPE = 0,              /* a GDS_datatype_t */
+    GDS_NUMBER_DIMENSIONS = 1,
+    GDS_COUNT = 2,
+    GDS_CHUNK_SIZE = 3,        /* bytes of a block */
+    GVR_ATTR_APP = 100         /* from here on: the program's own */
+};
+GDS_status_t GDS_set_attr(GDS_gds_t gds, GDS_attr_t key, void *value);
+GDS_status_t GDS_get_attr(GDS_gds_t gds, GDS_attr_t key, void *value, int *flag);
 /* Gives it back; all ranks call it. */
 GDS_status_t GDS_free(GDS_gds_t *gds);
 /* Stores elements: there for all behind GDS_wait and a meeting of the ranks. */
@@ -61,6 +84,15 @@ GDS_status_t GDS_put(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[
 GDS_status_t GDS_get(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_gds_t gds);
 /* Combines elements with those that are there, each atomically. */
 GDS_status_t GDS_acc(void *buf, GDS_size_t ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_op_t op, GDS_gds_t gds);
+/* As GDS_acc, of elements of 8 bytes; result is what they were, each read and changed at once. */
+GDS_status_t GDS_get_acc(void *buf, GDS_size_t buf_ld[], void *result, GDS_size_t result_ld[], GDS_size_t lo[], GDS_size_t hi[], GDS_op_t op,
+                         GDS_gds_t gds);
+/* Lends a buffer with the elements of a range, row by row; GDS_release stores those that were changed. There is no direct access: blocks of a
+ * log move. *handle is null behind GDS_release, and given back before GDS_free of the array. */
+typedef enum { GDS_ACCESS_BUFFER_ANY = 0, GDS_ACCESS_BUFFER_DIRECT = 1, GDS_ACCESS_BUFFER_COPY = 2 } GDS_access_buffer_t;
+typedef struct gvr_lent *GDS_access_handle_t;
+GDS_status_t GDS_access(GDS_gds_t gds, GDS_size_t lo[], GDS_size_t hi[], GDS_access_buffer_t type, void **buffer, GDS_access_handle_t *handle);
+GDS_status_t GDS_release(GDS_access_handle_t *handle);
 /* Stores an element of 8 bytes if it is *expected; *result is what it was. */
 GDS_status_t GDS_compare_and_swap(void *expected, void *replacement, void *result, GDS_size_t index[], GDS_gds_t gds);
 /* Waits until this rank's puts are there; until its buffers may be used again. */

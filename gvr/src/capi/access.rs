@@ -10,16 +10,27 @@ use crate::error::Result;
 use crate::rma::Op;
 
 /// A box of indices, and where its rows lie in a buffer.
-struct Area {
-    lo: Vec<u64>,
-    hi: Vec<u64>,
+pub(super) struct Area {
+    pub lo: Vec<u64>,
+    pub hi: Vec<u64>,
     /// Elements between neighbours of each dimension, in the buffer.
     steps: Vec<usize>,
 }
 
+impl Area {
+    /// A box whose rows follow each other.
+    pub fn packed(lo: &[u64], hi: &[u64]) -> Area {
+        let mut steps = vec![1; lo.len()];
+        for dim in (1..lo.len()).rev() {
+            steps[dim - 1] = steps[dim] * (hi[dim] - lo[dim] + 1) as usize;
+        }
+        Area { lo: lo.to_vec(), hi: hi.to_vec(), steps }
+    }
+}
+
 /// # Safety
 /// `lo` and `hi` point to as many numbers as the array has dimensions, `ld` is null or points to one fewer.
-unsafe fn area(core: &Core, ld: *const usize, lo: *const usize, hi: *const usize) -> Result<Area> {
+pub(super) unsafe fn area(core: &Core, ld: *const usize, lo: *const usize, hi: *const usize) -> Result<Area> {
     present(lo, "lo")?;
     present(hi, "hi")?;
     let dims = core.shape.dims().len();
@@ -50,7 +61,7 @@ unsafe fn first(lo: *const usize) -> u64 {
 }
 
 /// Calls `each` for every row of the last dimension: first and last index, where it lies in the buffer in elements, and how many it has.
-fn rows(area: &Area, mut each: impl FnMut(&[u64], &[u64], usize, usize) -> Result<()>) -> Result<()> {
+pub(super) fn rows(area: &Area, mut each: impl FnMut(&[u64], &[u64], usize, usize) -> Result<()>) -> Result<()> {
     let last = area.lo.len() - 1;
     let count = (area.hi[last] - area.lo[last] + 1) as usize;
     let mut index = area.lo.clone();
@@ -108,6 +119,13 @@ pub unsafe extern "C" fn GDS_put(
     answer(|| unsafe { change(buf, ld, lo, hi, gds, None) })
 }
 
+/// What a number of the header stands for.
+pub(super) fn operation(op: c_int) -> Result<Op> {
+    let ops = [Op::Sum, Op::Min, Op::Max, Op::Replace];
+    let op = usize::try_from(op).ok().and_then(|op| ops.get(op).copied());
+    op.ok_or_else(|| refuse("the operation is no GDS_op_t"))
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GDS_acc(
     buf: *mut c_void,
@@ -118,9 +136,7 @@ pub unsafe extern "C" fn GDS_acc(
     gds: *mut Gds,
 ) -> c_int {
     answer(|| {
-        let ops = [Op::Sum, Op::Min, Op::Max, Op::Replace];
-        let op = usize::try_from(op).ok().and_then(|op| ops.get(op).copied());
-        let op = op.ok_or_else(|| refuse("the operation is no GDS_op_t"))?;
+        let op = operation(op)?;
         // SAFETY: by the header.
         unsafe { change(buf, ld, lo, hi, gds, Some(op)) }
     })

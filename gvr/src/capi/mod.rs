@@ -7,6 +7,8 @@
 mod access;
 mod descriptors;
 mod handlers;
+mod handles;
+mod lent;
 mod state;
 mod versions;
 
@@ -24,6 +26,8 @@ use state::{Gds, Member, answer, refuse, with_world};
 pub use access::*;
 pub use descriptors::*;
 pub use handlers::*;
+pub use handles::*;
+pub use lent::*;
 pub use versions::*;
 
 /// Bytes of memory of a rank that is started alone, or by MPI.
@@ -142,8 +146,8 @@ pub unsafe extern "C" fn GDS_free(gds: *mut *mut Gds) -> c_int {
         let boxed = unsafe { Box::from_raw(std::mem::replace(place, std::ptr::null_mut())) };
         state::count(-1);
         boxed.move_to(None);
-        // That of a job stays open with it.
-        if boxed.member.job.is_none() { boxed.member.core.free() } else { Ok(()) }
+        // That of a job stays open with it, and others as long as they have handles.
+        if boxed.member.job.is_none() && boxed.is_last() { boxed.member.core.free() } else { Ok(()) }
     })
 }
 

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::handlers::Handlers;
+use super::handles::Attributes;
 use crate::array::{Core, Face, Old};
 use crate::error::{Error, Result};
 use crate::persist::{Inner, Job};
@@ -34,12 +35,43 @@ pub struct Gds {
     pub member: Member,
     /// `None`: the current one.
     at: RefCell<Option<(u64, Rc<Old>)>>,
+    /// What all handles of the array share: there are as many as this has owners.
+    shared: Rc<Shared>,
+}
+
+/// What a program has told of an array.
+#[derive(Default)]
+pub struct Shared {
     pub(super) handlers: Handlers,
+    pub(super) attributes: RefCell<Attributes>,
+}
+
+impl std::ops::Deref for Gds {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl Gds {
     pub fn new(member: Member) -> Gds {
-        Gds { member, at: RefCell::new(None), handlers: Handlers::default() }
+        Gds { member, at: RefCell::new(None), shared: Rc::default() }
+    }
+
+    /// A second handle of the array, at the same version.
+    pub fn another(&self) -> Result<Gds> {
+        let member = Member { core: Rc::clone(&self.member.core), job: self.member.job.clone() };
+        let gds = Gds { member, at: RefCell::new(None), shared: Rc::clone(&self.shared) };
+        if let Some((number, _)) = self.at() {
+            gds.move_to(Some((number, gds.member.core.pin(number)?)));
+        }
+        Ok(gds)
+    }
+
+    /// Whether there is no other handle of the array.
+    pub fn is_last(&self) -> bool {
+        Rc::strong_count(&self.shared) == 1
     }
 
     pub(crate) fn face(&self) -> Face<'_> {

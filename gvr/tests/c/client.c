@@ -70,6 +70,69 @@ static int in_memory(int rank, int ranks)
     return 0;
 }
 
+/* Rank r has the elements r, r + ranks, ... of an array of 4 for each rank. */
+static void place(GDS_size_t local, GDS_size_t global[])
+{
+    global[0] = (GDS_size_t)gvr_rank() + local * (GDS_size_t)gvr_ranks();
+}
+
+/* Arrays from a program's buffers, a second handle, attributes, lent buffers, and elements that are read and changed at once. */
+static int handles(int rank, int ranks)
+{
+    GDS_size_t counts[1] = {4 * (GDS_size_t)ranks}, lo[1] = {0}, hi[1] = {counts[0] - 1}, number = 0, out[1] = {counts[0]};
+    GDS_gds_t gds, clone;
+    GDS_access_handle_t lent;
+    GDS_comm_t comm = 9;
+    int64_t mine[4], *buffer, one[4 * 64], was[4 * 64];
+    int flag = 0;
+    char tag;
+    void *kept = NULL;
+    for (int at = 0; at < 4; at++) mine[at] = 100 * (rank + at * ranks);
+    CHECK(GDS_create(1, counts, GDS_DATA_LONG, NULL, place, mine, 4, GDS_PRIORITY_HIGH, GDS_COMM_WORLD, MPI_INFO_NULL, &gds));
+    CHECK(GDS_access(gds, lo, hi, GDS_ACCESS_BUFFER_ANY, (void **)&buffer, &lent));
+    for (GDS_size_t at = 0; at < counts[0]; at++) WANT(buffer[at] == 100 * (int64_t)at);
+    CHECK(GDS_fence(gds));
+    /* Each changes an element of its own in a buffer of all, and keeps those of the others. */
+    buffer[rank] += 7;
+    CHECK(GDS_release(&lent));
+    WANT(lent == NULL && GDS_release(&lent) == GDS_STATUS_INVALID);
+    WANT(GDS_access(gds, lo, out, GDS_ACCESS_BUFFER_COPY, (void **)&buffer, &lent) == GDS_STATUS_RANGE);
+    WANT(GDS_access(gds, lo, hi, GDS_ACCESS_BUFFER_DIRECT, (void **)&buffer, &lent) == GDS_STATUS_INVALID);
+    CHECK(GDS_resume_local(gds, NULL));
+    CHECK(GDS_fence(gds));
+    CHECK(GDS_get(one, NULL, lo, hi, gds));
+    for (int at = 0; at < 4 * ranks; at++) WANT(one[at] == 100 * at + (at < ranks ? 7 : 0));
+    CHECK(GDS_version_inc(gds, 1, "made", 4));
+
+    CHECK(GDS_descriptor_clone(gds, &clone));
+    CHECK(GDS_version_dec(clone, 1));
+    for (int at = 0; at < 4 * ranks; at++) one[at] = 1;
+    CHECK(GDS_get_acc(one, NULL, was, NULL, lo, hi, GDS_OP_SUM, gds));
+    WANT(was[0] >= 7 && was[0] < 7 + ranks);
+    CHECK(GDS_fence(gds));
+    CHECK(GDS_get(one, NULL, lo, lo, gds));
+    CHECK(GDS_get(was, NULL, lo, lo, clone));
+    WANT(one[0] == 7 + ranks && was[0] == 7);
+    WANT(GDS_get_acc(one, NULL, was, NULL, lo, hi, GDS_OP_SUM, clone) == GDS_STATUS_INVALID);
+    CHECK(GDS_access(clone, lo, lo, GDS_ACCESS_BUFFER_COPY, (void **)&buffer, &lent));
+    buffer[0]++;
+    WANT(GDS_release(&lent) == GDS_STATUS_INVALID);
+
+    CHECK(GDS_get_comm(gds, &comm));
+    CHECK(GDS_get_attr(gds, GDS_COUNT, &number, &flag));
+    WANT(comm == GDS_COMM_WORLD && flag && number == counts[0]);
+    CHECK(GDS_get_attr(gds, GVR_ATTR_APP, &kept, &flag));
+    WANT(!flag && GDS_set_attr(gds, GDS_TYPE, &tag) == GDS_STATUS_INVALID);
+    CHECK(GDS_set_attr(gds, GVR_ATTR_APP, &tag));
+    CHECK(GDS_get_attr(clone, GVR_ATTR_APP, &kept, &flag));
+    WANT(flag && kept == &tag);
+    CHECK(GDS_free(&gds));
+    CHECK(GDS_get(was, NULL, lo, lo, clone));
+    CHECK(GDS_free(&clone));
+    WANT(was[0] == 7);
+    return 0;
+}
+
 static GDS_error_attr_key_t heat;
 static int handled_local, handled_hot, handled_global, checked;
 
@@ -236,6 +299,7 @@ int main(int argc, char **argv)
     if (gvr_rank() != -1 || GDS_finalize() == GDS_STATUS_OK) return 1;
     CHECK(GDS_init(&argc, &argv, GDS_THREAD_SINGLE, &provided));
     if (in_memory(gvr_rank(), gvr_ranks())) return 1;
+    if (handles(gvr_rank(), gvr_ranks())) return 1;
     if (errors(gvr_rank(), gvr_ranks())) return 1;
     if (argc > 1 && durable(argv[1], gvr_rank(), gvr_ranks())) return 1;
     CHECK(GDS_finalize());

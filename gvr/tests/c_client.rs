@@ -22,15 +22,16 @@ fn run(command: &mut Command) -> Output {
 fn a_client_runs_alone_and_on_several_ranks() {
     let (crate_folder, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
     let (client, job) = (folder.path().join("client"), folder.path().join("job"));
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+    let mut compiler = Command::new(if cfg!(feature = "mpi") { "mpicc" } else { "gcc" });
+    compiler
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
         .arg("-I")
         .arg(crate_folder.join("include"))
         .arg(crate_folder.join("tests/c/client.c"))
         .arg(library())
         .args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-o"])
         .arg(&client);
-    run(&mut gcc);
+    run(&mut compiler);
     run(&mut Command::new(&client));
     let mut wanted = 0;
     for (life, ranks) in [(1, 3), (2, 3), (3, 2), (4, 1)] {

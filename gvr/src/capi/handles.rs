@@ -1,6 +1,5 @@
 //! Handles: more than one of an array, and what they tell of it.
 
-use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
@@ -16,9 +15,6 @@ const COUNT: c_int = 2;
 const CHUNK: c_int = 3;
 /// `GVR_ATTR_APP`: from here on attributes are the program's.
 const OWN: c_int = 100;
-
-/// Attributes that a program has set.
-pub type Attributes = BTreeMap<c_int, usize>;
 
 /// `GDS_local_to_global_func_t`
 type Places = Option<unsafe extern "C" fn(usize, *mut usize)>;

@@ -1,12 +1,12 @@
 //! What a C program's world is, and what calls answer.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::handlers::Handlers;
-use super::handles::Attributes;
 use crate::array::{Core, Face, Old};
 use crate::error::{Error, Result};
 use crate::persist::{Inner, Job};
@@ -43,7 +43,8 @@ pub struct Gds {
 #[derive(Default)]
 pub struct Shared {
     pub(super) handlers: Handlers,
-    pub(super) attributes: RefCell<Attributes>,
+    /// Attributes that it has set, by key.
+    pub(super) attributes: RefCell<BTreeMap<c_int, usize>>,
 }
 
 impl std::ops::Deref for Gds {

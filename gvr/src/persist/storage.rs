@@ -245,11 +245,13 @@ impl Memories {
     fn watch(&self, place: Spot, memory: &TestMemory) {
         let Some(cut) = self.cut.clone() else { return };
         let partners = self.partners;
-        let shelf = Arc::clone(&self.shelf);
+        // The shelf has the memory, which keeps this: a handle that counts would keep both for ever.
+        let shelf = Arc::downgrade(&self.shelf);
         memory.probe(move |_, _, survives| {
             if cut.events.fetch_add(1, Ordering::SeqCst) + 1 != cut.at {
                 return;
             }
+            let Some(shelf) = shelf.upgrade() else { return };
             let shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
             let memories = shelf.memories.iter().enumerate().map(|(at, (other, memory))| {
                 let seed = cut.seed.wrapping_add(at as u64);

@@ -1,7 +1,7 @@
 //! The address mapping table: (pool, thread) to where the pool lies.
 
 use crate::bundles::MapEntry;
-use crate::cells::zeroed;
+use crate::cells::{index_of, zeroed};
 use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64};
@@ -263,16 +263,16 @@ impl Logic for AddressMap {
              reg [{last}:0] hits;\n\
              reg [{last}:0] peer_hits;\n\
              reg [{last}:0] struck;\n\
-             reg [{last}:0] holds;\n\
+             reg [{last}:0] holds; reg [{last}:0] free; reg [{last}:0] lowest;\n\
              reg [39:0] offset;\n\
              integer start; integer n; integer j; integer i;\n\
              initial begin hits = 0; peer_hits = 0; struck = 0; orphan = 0; for (start = 0; start <= {last}; start = start + 1) begin flags[start] = 0; key[start] = 0; place[start] = 0; committed[start] = 0; reached[start] = 0; end end\n\
              always @(*) begin\n\
-             \x20   any_free = 1'b0; free_index = 4'd0;{none}\n\
+             \x20   {none}\n\
              \x20   for (n = {last}; n >= 0; n = n - 1) begin\n\
-             \x20       mapped[n] = flags[n][0]; latched[n] = flags[n][1] | struck[n]; closing[n] = flags[n][2]; orphans[n] = flags[n][0] & orphan[n];\n\
-             \x20       if (!flags[n][0]) begin any_free = 1'b1; free_index = n[3:0]; end\n\
+             \x20       free[n] = ~flags[n][0]; mapped[n] = flags[n][0]; latched[n] = flags[n][1] | struck[n]; closing[n] = flags[n][2]; orphans[n] = flags[n][0] & orphan[n];\n\
              \x20   end\n\
+             \x20   any_free = |free; lowest = free & (~free + {entries}'d1); free_index = {{ {free_index} }};\n\
              end\n\
              always @(*) begin\n\
              \x20   for (j = 0; j <= {last}; j = j + 1) begin\n\
@@ -311,6 +311,7 @@ impl Logic for AddressMap {
              \x20   if (reset) begin hits <= 0; peer_hits <= 0; struck <= 0; for (i = 0; i <= {last}; i = i + 1) flags[i] <= 3'd0; end\n\
              end\n",
             entries = last + 1,
+            free_index = index_of("lowest", last + 1, 4),
             middle = committed - 51 - 1,
             place_top = committed - 1,
             committed_top = reached - 1,

@@ -192,17 +192,18 @@ impl Logic for DependencyMatrix {
              reg [{ls}:0] failed; reg [{ls}:0] blocked; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
+             reg [{ls}:0] gone; reg [{ll}:0] freed; reg [{top}:0] entered; reg [{top}:0] chosen;\n\
              integer start; integer i;\n\
              initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (start = 0; start <= {top}; start = start + 1) rows[start] = 0; end\n\
              always @(*) begin\n\
-             \x20   hosts = {{ {lines}'d0, {let_go}}};\n\
-             \x20   if (retire_write_valid) hosts[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
-             \x20   if (retire_read_valid) hosts[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
-             \x20   commands = hosts;\n\
-             \x20   if (retire_slot_valid) begin\n\
-             \x20       commands[{{2'd0, retire_slot}}] = 1'b1;\n\
-             \x20       if (!retire_failed) hosts[{{2'd0, retire_slot}}] = 1'b1;\n\
-             \x20   end\n\
+             \x20   gone = 0; if (retire_slot_valid) gone = {slots}'d1 << retire_slot;\n\
+             \x20   freed = 0;\n\
+             \x20   if (retire_write_valid) freed = freed | ({lines}'d1 << retire_write);\n\
+             \x20   if (retire_read_valid) freed = freed | ({lines}'d1 << retire_read);\n\
+             \x20   commands = {{ freed, {let_go} | gone }};\n\
+             \x20   hosts = {{ freed, {let_go} | (gone & {{{slots}{{~retire_failed}}}}) }};\n\
+             \x20   entered = 0; if (enter_valid) entered = {n}'d1 << enter_row;\n\
+             \x20   chosen = 0; if (set_valid) chosen = {n}'d1 << set_row;\n\
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
              \x20   mine = {set_bits} & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
              \x20   held = set_now & ((|mine_now) | any);\n\
@@ -214,11 +215,11 @@ impl Logic for DependencyMatrix {
              end\n\
              always @(posedge clock) begin\n\
              \x20   changed <= clears | set_valid | enter_valid | reset;\n\
-             \x20   if (changed) ready <= complete & ~{{ {waits} }};\n\
+             \x20   if (changed) ready <= complete & ~{{ {waits} }} & ~entered; else ready <= ready & ~entered;\n\
              \x20   if (|failed | (|waits)) begin\n\
-             \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers));\n\
+             \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers)) & ~entered[i];\n\
              \x20   end\n\
-             \x20   for (i = 0; i < {slots}; i = i + 1) blocked[i] <= complete[i] & (|(rows[i][{top}:{slots}] & {kept_lines}));\n\
+             \x20   for (i = 0; i < {slots}; i = i + 1) blocked[i] <= complete[i] & (|(rows[i][{top}:{slots}] & {kept_lines})) & ~entered[i];\n\
              \x20   failed <= failed & ~{let_go};\n\
              \x20   if (retire_slot_valid & retire_failed) failed[retire_slot] <= 1'b1;\n\
              \x20   if (clears) begin\n\
@@ -232,14 +233,14 @@ impl Logic for DependencyMatrix {
              \x20   if (set_valid) begin\n\
              \x20       mine_now <= mine; end_now <= set_end; command_now <= set_row < 7'd{slots};\n\
              \x20       for (i = 0; i <= {top}; i = i + 1)\n\
-             \x20           if (set_row == i[6:0]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
-             \x20       if (set_end) complete[set_row] <= 1'b1;\n\
+             \x20           if (chosen[i]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
              \x20   end\n\
-             \x20   if (enter_valid) begin rows[enter_row] <= {n}'d0; complete[enter_row] <= 1'b0; ready[enter_row] <= 1'b0; waits[enter_row] <= 1'b0; if (enter_row < 7'd{slots}) blocked[enter_row[{sb}:0]] <= 1'b0; end\n\
+             \x20   complete <= (complete | (chosen & {{{n}{{set_end}}}})) & ~entered;\n\
+             \x20   if (enter_valid) for (i = 0; i <= {top}; i = i + 1) if (entered[i]) rows[i] <= {n}'d0;\n\
              \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; failed <= 0; blocked <= 0; waits <= 0; end\n\
              end\n",
             ls = slots - 1,
-            sb = slots.ilog2() - 1,
+            ll = lines - 1,
             n = slots + lines,
             let_go = low_bits("let_go", 32, slots),
             set_bits = low_bits("set_bits", 96, slots + lines),

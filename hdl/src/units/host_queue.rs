@@ -165,6 +165,9 @@ pub struct HostQueue {
     reading: Register<Bits<8>>,
     write_tag: PriorityPick<8, 3>,
     read_tag: PriorityPick<8, 3>,
+    /// Some tag is free: what `read_tag.any` says, from a register, since retirement hangs on it.
+    #[default(Register::new(true))]
+    read_tag_left: Register<Bit>,
     write_table: AsyncRam<Bits<6>, 3, 1>,
     write_lines: AsyncRam<Bits<34>, 3, 1>,
     has_lost: DFF<Bit>,
@@ -259,6 +262,7 @@ impl Logic for HostQueue {
             reader,
             write_tags,
             read_tags,
+            read_tag_left,
             reading,
             write_table,
             write_lines,
@@ -277,6 +281,7 @@ impl Logic for HostQueue {
         self.reader.reset.next = self.reset.val();
         self.write_tags.reset.next = self.reset.val();
         self.read_tags.reset.next = self.reset.val();
+        self.read_tag_left.reset.next = self.reset.val();
         self.reading.reset.next = self.reset.val();
         self.granted.reset.next = self.reset.val();
         self.answers.reset.next = self.reset.val();
@@ -287,6 +292,7 @@ impl Logic for HostQueue {
         self.kept_count.enable.next = true;
         self.write_tags.enable.next = true;
         self.read_tags.enable.next = true;
+        self.read_tag_left.enable.next = true;
         self.reading.enable.next = true;
         self.live.next = self.alive.q.val();
         self.empty.next = !self.alive.q.val().any();
@@ -320,7 +326,7 @@ impl Logic for HostQueue {
         // What is held and cannot be kept retires when no answer of the memory does. No request is made meanwhile, so that moment comes.
         self.refuses_load.next = self.refusing.q.val()
             & !self.refused_store.q.val()
-            & self.read_tag.any.val()
+            & self.read_tag_left.q.val()
             & !self.mem.rdata_valid.val()
             & !self.quiesce.val();
         self.drops_store.next =
@@ -328,9 +334,10 @@ impl Logic for HostQueue {
         self.has_refused.d.next = self.refuses_load.val() | self.drops_store.val();
         self.ev_latched.next = self.has_refused.q.val();
         self.retw_valid.next = self.mem.b_valid.val() | self.drops_store.val();
-        self.retw_index.next = self.write_table.read_data[0].val();
-        if self.drops_store.val() {
-            self.retw_index.next = self.refused_index.q.val();
+        // Where neither happens nobody looks at the index, which is picked by what is known first.
+        self.retw_index.next = self.refused_index.q.val();
+        if self.mem.b_valid.val() {
+            self.retw_index.next = self.write_table.read_data[0].val();
         }
         self.write_lines.read_address[0].next = self.mem.b_tag.val();
         self.has_lost.d.next = self.mem.b_valid.val() & self.mem.b_error.val();
@@ -338,9 +345,9 @@ impl Logic for HostQueue {
         self.lost.next = self.has_lost.q.val();
         self.lost_line.next = self.has_lost_line.q.val();
         self.retr_valid.next = self.mem.rdata_valid.val() | self.refuses_load.val();
-        self.retr_index.next = self.read_table.read_data[0].val();
-        if self.refuses_load.val() {
-            self.retr_index.next = self.refused_index.q.val();
+        self.retr_index.next = self.refused_index.q.val();
+        if self.mem.rdata_valid.val() {
+            self.retr_index.next = self.read_table.read_data[0].val();
         }
         self.leave_write.next = self.none.val();
         if self.retw_valid.val() {
@@ -433,6 +440,7 @@ impl Logic for HostQueue {
             self.tag_used.next = self.one8.val() << self.read_tag.index.val();
         }
         self.read_tags.d.next = (self.read_tags.q.val() & !self.tag_used.val()) | self.tag_freed_r.val();
+        self.read_tag_left.d.next = self.read_tags.d.val().any();
         self.tag_read.next = self.none8.val();
         if self.mem.rdata_valid.val() {
             self.tag_read.next = self.one8.val() << self.mem.rdata_tag.val();

@@ -1,6 +1,6 @@
 //! Which commands wait for other devices, which may have to, and which have waited.
 
-use crate::cells::{widened, zeroed};
+use crate::cells::{index_of, widened, zeroed};
 use crate::dut::Ports;
 use crate::sizes::Sizes;
 use nearpm_interface::geometry::{MAP_ENTRIES, PARKED_COMMANDS};
@@ -216,6 +216,7 @@ impl Logic for ParkedPlaces {
              reg [5:0] taken;\n\
              reg [{top}:0] running;\n\
              reg [{top}:0] failed;\n\
+             reg [{last}:0] free; reg [{last}:0] put_at; reg [{last}:0] came; reg [{last}:0] gone; reg [{last}:0] act_at;\n\
              integer start; integer n; integer i;\n\
              initial begin\n\
              \x20   used = 0; forced = 0; doomed = 0; taken = 0; running = 0; failed = 0;\n\
@@ -224,11 +225,12 @@ impl Logic for ParkedPlaces {
              end\n\
              wire [3:0] leave_map = map_of[leave_place];\n\
              always @(*) begin\n\
-             \x20   put_place = 5'd0;{no_place}{no_map}\n\
-             \x20   for (n = {last}; n >= 0; n = n - 1) begin\n\
-             \x20       of_map[n] = used[n] & (map_of[n] == ask_map);\n\
-             \x20       if (~used[n]) put_place = n[4:0];\n\
-             \x20   end\n\
+             \x20   {no_place}{no_map}\n\
+             \x20   free = ~used[{last}:0]; put_at = free & (~free + {places}'d1); put_place = {{ {put_place} }};\n\
+             \x20   came = 0; if (put_valid) came = put_at;\n\
+             \x20   gone = 0; if (leave_valid) gone = {places}'d1 << leave_place;\n\
+             \x20   act_at = used[{last}:0] & ({places}'d1 << act_place);\n\
+             \x20   for (n = {last}; n >= 0; n = n - 1) of_map[n] = used[n] & (map_of[n] == ask_map);\n\
              \x20   for (n = 0; n <= {top}; n = n + 1) begin\n\
              \x20       waiting[n] = |parked[n];\n\
              \x20       busy[n] = |places[n] | running[n] | failed[n];\n\
@@ -244,13 +246,10 @@ impl Logic for ParkedPlaces {
              \x20       parked[i] <= parked[i] + {{5'd0, put_valid & (put_map == i[3:0])}}\n\
              \x20           - {{5'd0, leave_valid & (leave_map == i[3:0])}};\n\
              \x20   end\n\
-             \x20   if (force_valid & used[act_place]) forced[act_place] <= 1'b1;\n\
-             \x20   if (doom_valid & used[act_place]) doomed[act_place] <= 1'b1;\n\
-             \x20   if (put_valid) begin\n\
-             \x20       map_of[put_place] <= put_map; used[put_place] <= 1'b1;\n\
-             \x20       forced[put_place] <= 1'b0; doomed[put_place] <= 1'b0;\n\
-             \x20   end\n\
-             \x20   if (leave_valid) begin used[leave_place] <= 1'b0; forced[leave_place] <= 1'b0; doomed[leave_place] <= 1'b0; end\n\
+             \x20   used[{last}:0] <= (used[{last}:0] | came) & ~gone;\n\
+             \x20   forced[{last}:0] <= (forced[{last}:0] | (act_at & {{{places}{{force_valid}}}})) & ~came & ~gone;\n\
+             \x20   doomed[{last}:0] <= (doomed[{last}:0] | (act_at & {{{places}{{doom_valid}}}})) & ~came & ~gone;\n\
+             \x20   if (put_valid) for (i = 0; i <= {last}; i = i + 1) if (put_at[i]) map_of[i] <= put_map;\n\
              \x20   if (close_all) failed <= {width}'d0;\n\
              \x20   if (close_valid) failed[close_map] <= 1'b0;\n\
              \x20   if (back_valid) begin running[back_map] <= 1'b0; if (back_failed) failed[back_map] <= 1'b1; end\n\
@@ -261,6 +260,7 @@ impl Logic for ParkedPlaces {
              \x20   end\n\
              end\n",
             width = maps,
+            put_place = index_of("put_at", places, 5),
             full = places.ilog2(),
             no_place = zeroed(&["of_map"], places, 32),
             no_map = zeroed(&["waiting", "busy"], maps, 16),

@@ -258,7 +258,7 @@ impl Logic for RangeTable {
         let enter: String = (0..RANGES)
             .map(|r| {
                 format!(
-                    "        first{r}[slot_index] <= slot_first${r}; last{r}[slot_index] <= slot_last${r}; used{r}[slot_index] <= slot_ranges${r};\n"
+                    "        first{r}[slot_index] <= slot_first${r}; last{r}[slot_index] <= slot_last${r}; used{r} <= (used{r} & ~slot_at) | (slot_at & {{{slots}{{slot_ranges${r}}}}});\n"
                 )
             })
             .collect();
@@ -292,16 +292,21 @@ impl Logic for RangeTable {
              reg [{top}:0] asked;\n\
              reg stage_valid; reg stage_end; reg stage_command; reg [6:0] stage_row;\n\
              reg [{top}:0] retiring; reg [{ls}:0] fails; reg [{top}:0] touched; reg [{top}:0] own;\n\
+             reg [{ls}:0] gone; reg [{ll}:0] freed; reg [{ls}:0] slot_at; reg [{ll}:0] line_at;\n\
              integer start; integer n; integer i;\n\
              initial begin\n\
              \x20   live = 0; failed = 0; stage_valid = 0; stage_end = 0; stage_command = 0; stage_row = 0; asked = 0; writes = 0;\n\
              \x20   for (start = 0; start < {slots}; start = start + 1) maps[start] = 0;\n\
              end\n\
              always @(*) begin\n\
-             \x20   retiring = {{ {lines}'d0, {let_go}}}; fails = 0; own = 0; own[stage_row] = 1'b1;\n\
-             \x20   if (retire_slot_valid) begin retiring[{{2'd0, retire_slot}}] = 1'b1; fails[retire_slot] = retire_failed; end\n\
-             \x20   if (retire_write_valid) retiring[7'd{slots} + {{1'b0, retire_write}}] = 1'b1;\n\
-             \x20   if (retire_read_valid) retiring[7'd{slots} + {{1'b0, retire_read}}] = 1'b1;\n\
+             \x20   own = {total}'d1 << stage_row;\n\
+             \x20   gone = 0; if (retire_slot_valid) gone = {slots}'d1 << retire_slot;\n\
+             \x20   freed = 0;\n\
+             \x20   if (retire_write_valid) freed = freed | ({lines}'d1 << retire_write);\n\
+             \x20   if (retire_read_valid) freed = freed | ({lines}'d1 << retire_read);\n\
+             \x20   retiring = {{ freed, {let_go} | gone }}; fails = gone & {{{slots}{{retire_failed}}}};\n\
+             \x20   slot_at = 0; if (slot_valid) slot_at = {slots}'d1 << slot_index;\n\
+             \x20   line_at = 0; if (line_valid) line_at = {lines}'d1 << line_index;\n\
              \x20   for (n = 0; n < {slots}; n = n + 1) touched[n] = {hit} | order[n];\n\
              \x20   for (n = 0; n < {lines}; n = n + 1) touched[{slots} + n] = line_le[n] & line_ge[n] & line_may[n];\n\
              end\n\
@@ -321,19 +326,20 @@ impl Logic for RangeTable {
              \x20       asked <= live & ~{{ {lines}'d0, query_command ? failed : {slots}'d0}}\n\
              \x20           & ~(retiring & ~{{ {lines}'d0, query_command ? {slots}'d0 : fails}});\n\
              \x20   end\n\
-             \x20   live <= live & ~retiring | {{ {lines}'d0, fails}};\n\
+             \x20   live <= live & ~retiring | {{ line_at, fails | slot_at }};\n\
              \x20   failed <= failed & ~retiring[{ls}:0] | fails;\n\
              \x20   for (i = 0; i < {slots}; i = i + 1)\n\
              \x20       let_go[i] <= (failed[i] & ~retiring[i] | fails[i]) & (close_all | (close_valid & maps[i] == close_map));\n\
              \x20   if (slot_valid) begin\n\
              {enter}\
-             \x20       maps[slot_index] <= slot_map; live[{{2'd0, slot_index}}] <= 1'b1;\n\
+             \x20       maps[slot_index] <= slot_map;\n\
              \x20   end\n\
              \x20   if (line_valid) begin\n\
-             \x20       address[line_index] <= line_address; writes[line_index] <= line_write; live[7'd{slots} + {{1'b0, line_index}}] <= 1'b1;\n\
+             \x20       address[line_index] <= line_address; writes <= (writes & ~line_at) | (line_at & {{{lines}{{line_write}}}});\n\
              \x20   end\n\
              \x20   if (reset) begin live <= 0; failed <= 0; let_go <= 0; stage_valid <= 1'b0; end\n\
              end\n",
+            total = slots + lines,
             let_go = low_bits("let_go", 32, slots),
             hits = widened(&hits, slots + lines, 96),
         ))

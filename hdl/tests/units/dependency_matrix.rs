@@ -228,7 +228,7 @@ const FAULTS: &[UnitFault] = &[
     UnitFault {
         module: "",
         what: "a failed log lets the host's accesses go",
-        edits: &[Edit::Text("if (!retire_failed) hosts[", "if (!retire_failed | FAULT) hosts[", 1)],
+        edits: &[Edit::Text("{32{~retire_failed}}", "{32{~retire_failed | FAULT}}", 1)],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
         seen: "who is",
     },
@@ -242,14 +242,14 @@ const FAULTS: &[UnitFault] = &[
     UnitFault {
         module: "",
         what: "an item waits for what the one before it in its row has waited for",
-        edits: &[Edit::Text("rows[enter_row] <= 96'd0;", "if (!FAULT) rows[enter_row] <= 96'd0;", 1)],
+        edits: &[Edit::Text("if (entered[i]) rows[i]", "if (entered[i] & ~FAULT) rows[i]", 1)],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
         seen: "who is ready",
     },
     UnitFault {
         module: "",
         what: "an item that enters is as ready as the one before it",
-        edits: &[Edit::Text("ready[enter_row] <= 1'b0;", "if (!FAULT) ready[enter_row] <= 1'b0;", 1)],
+        edits: &[Edit::Text("} & ~entered; else", "} & ~(entered & {96{~FAULT}}); else", 1)],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
         seen: "who is ready",
     },

@@ -142,7 +142,7 @@ const FAULTS: &[UnitFault] = &[
     UnitFault {
         module: "",
         what: "a place in use is given to another command",
-        edits: &[Edit::Text("if (~used[n]) put_place", "if (~used[n] | FAULT) put_place", 1)],
+        edits: &[Edit::Text("free = ~used[31:0];", "free = ~used[31:0] | {32{FAULT}};", 1)],
         scenario: places_are_kept_used_and_free_again,
         seen: "a place in use is given",
     },
@@ -156,7 +156,7 @@ const FAULTS: &[UnitFault] = &[
     UnitFault {
         module: "",
         what: "software acts on a place that is not in use",
-        edits: &[Edit::Text("if (force_valid & used[act_place])", "if (force_valid & (used[act_place] | FAULT))", 1)],
+        edits: &[Edit::Text("act_at = used[31:0] &", "act_at = (used[31:0] | {32{FAULT}}) &", 1)],
         scenario: places_are_kept_used_and_free_again,
         seen: "whose transaction is committed",
     },
@@ -164,8 +164,8 @@ const FAULTS: &[UnitFault] = &[
         module: "",
         what: "the command that is put behind one that was taken away is taken away, too",
         edits: &[Edit::Text(
-            "if (leave_valid) begin used[leave_place] <= 1'b0; forced[leave_place] <= 1'b0; doomed[leave_place] <= 1'b0; end",
-            "if (leave_valid) begin used[leave_place] <= 1'b0; forced[leave_place] <= 1'b0; if (!FAULT) doomed[leave_place] <= 1'b0; end",
+            "{32{doom_valid}})) & ~came & ~gone",
+            "{32{doom_valid}})) & ~came & ~(gone & {32{~FAULT}})",
             1,
         )],
         scenario: places_are_kept_used_and_free_again,

@@ -9,7 +9,7 @@
 //@ tier: thorough
 //@ depth: 1
 //@ cover-depth: 12
-//@ asserts: 23
+//@ asserts: 24
 //@ covers: 4
 //@ step: in order
 //@ arrays: apart
@@ -106,6 +106,7 @@ always @* begin
     one_state: assert (!waits_write | (is_live & is_store & was_ready & !sent & !is_refused));
     one_state_of_a_load: assert (!waits_read | (is_live & !is_store & was_ready & !sent & !is_refused));
     refused_is_live: assert (!is_refused | (is_live & !sent & refused_store$q == is_store));
+    tag_left_says_so: assert (read_tag_left$q == |read_tags$q);
     tags_are_known: assert (write_tags$q == ~asked_w & reading$q == asked_r);
     tag_of_the_line: assert ((has_w & asked_w) == (is_store ? mine : 8'd0) & (has_r & asked_r) == (is_store ? 8'd0 : mine)
         & (is_store | (mine & ~has_id) == 0));

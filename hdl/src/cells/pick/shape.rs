@@ -1,6 +1,6 @@
 //! The Verilog of picks: as gates, which is what becomes hardware, and as a simulator executes it fastest.
 
-use super::super::{low_bits, widened};
+use super::super::{index_of, low_bits, widened};
 use super::gates::Tree;
 
 /// Which pick a module is.
@@ -86,11 +86,6 @@ impl Shape {
     pub fn behaviour(self) -> String {
         let Self { requests: n, index_bits, among, in_turn } = self;
         let top = n - 1;
-        let bit = |k: usize| {
-            let mask = (0..n).filter(|i| i >> k & 1 == 1).fold(0u64, |mask, i| mask | 1 << i);
-            format!("|(one & {n}'h{mask:x})")
-        };
-        let index: Vec<_> = (0..index_bits).rev().map(bit).collect();
         let (state, pool) = if in_turn {
             let state = format!(
                 "reg [{top}:0] later;\ninitial later = {{{n}{{1'b1}}}};\nwire [{top}:0] above = requests & later;\n"
@@ -116,7 +111,7 @@ impl Shape {
              \x20   index = {{ {index} }};\n\
              \x20   grant = one;\n\
              end\n{step}",
-            index = index.join(", "),
+            index = index_of("one", n, index_bits),
         )
     }
 }

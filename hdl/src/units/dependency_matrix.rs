@@ -10,7 +10,7 @@ use smart_default::SmartDefault;
 /// lines from the number of slots on.
 ///
 /// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
-/// a retirement; one cycle after the event. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
+/// a retirement; one cycle after the event, and at once where nothing was named to it. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
 /// column is cleared in the rows of commands and stays in those of host lines until it is let go; a host line that waits for one, or
 /// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later. A command
 /// that waits for a kept line is blocked: it would wait as long.
@@ -67,6 +67,8 @@ pub struct DependencyMatrix {
     #[default(vec![0; Sizes::FULL.slots + Sizes::FULL.lines])]
     _rows: Vec<u128>,
     _complete: u128,
+    /// Items to which something was named since they were entered.
+    _told: u128,
     _ready: u128,
     _failed: u64,
     _held: u128,
@@ -138,14 +140,20 @@ impl DependencyMatrix {
             let bits = bits & !clear_of(row);
             self._rows[row] |= bits;
             self._set = Some((bits != 0, self.set_end.val(), row < slots));
+            if self.set_valid.val() && wide(self.set_bits.val()) != 0 {
+                self._told |= 1 << row;
+            }
             if self.set_end.val() {
                 self._complete |= 1 << row;
+                // What waits for nothing need not be looked for among the rows.
+                self._ready |= (1 << row) & !self._told;
             }
         }
         if self.enter_valid.val() {
             let row = self.enter_row.val().index();
             self._rows[row] = 0;
             self._complete &= !(1 << row);
+            self._told &= !(1 << row);
             self._ready &= !(1 << row);
             self._held &= !(1 << row);
             self._blocked &= !(1u128 << row) as u32;
@@ -192,9 +200,9 @@ impl Logic for DependencyMatrix {
              reg [{ls}:0] failed; reg [{ls}:0] blocked; reg [{top}:0] waits; reg [{top}:0] blockers;\n\
              reg [{top}:0] commands; reg [{top}:0] hosts; reg [{top}:0] mine; reg held; reg clears; reg changed;\n\
              reg [{top}:0] mine_now; reg set_now; reg end_now; reg command_now;\n\
-             reg [{ls}:0] gone; reg [{ll}:0] freed; reg [{top}:0] entered; reg [{top}:0] chosen;\n\
+             reg [{ls}:0] gone; reg [{ll}:0] freed; reg [{top}:0] entered; reg [{top}:0] chosen; reg [{top}:0] told; reg [{top}:0] early;\n\
              integer start; integer i;\n\
-             initial begin complete = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (start = 0; start <= {top}; start = start + 1) rows[start] = 0; end\n\
+             initial begin complete = 0; told = 0; ready = 0; any = 0; changed = 0; set_now = 0; failed = 0; blocked = 0; waits = 0; for (start = 0; start <= {top}; start = start + 1) rows[start] = 0; end\n\
              always @(*) begin\n\
              \x20   gone = 0; if (retire_slot_valid) gone = {slots}'d1 << retire_slot;\n\
              \x20   freed = 0;\n\
@@ -204,6 +212,7 @@ impl Logic for DependencyMatrix {
              \x20   hosts = {{ freed, {let_go} | (gone & {{{slots}{{~retire_failed}}}}) }};\n\
              \x20   entered = 0; if (enter_valid) entered = {n}'d1 << enter_row;\n\
              \x20   chosen = 0; if (set_valid) chosen = {n}'d1 << set_row;\n\
+             \x20   early = chosen & ~told & {{{n}{{set_end & ~(|{set_bits})}}}};\n\
              \x20   clears = retire_slot_valid | retire_write_valid | retire_read_valid | (|let_go);\n\
              \x20   mine = {set_bits} & ~((set_row < 7'd{slots}) ? commands : hosts);\n\
              \x20   held = set_now & ((|mine_now) | any);\n\
@@ -215,7 +224,7 @@ impl Logic for DependencyMatrix {
              end\n\
              always @(posedge clock) begin\n\
              \x20   changed <= clears | set_valid | enter_valid | reset;\n\
-             \x20   if (changed) ready <= complete & ~{{ {waits} }} & ~entered; else ready <= ready & ~entered;\n\
+             \x20   if (changed) ready <= (early | complete & ~{{ {waits} }}) & ~entered; else ready <= (early | ready) & ~entered;\n\
              \x20   if (|failed | (|waits)) begin\n\
              \x20       for (i = 0; i <= {top}; i = i + 1) waits[i] <= complete[i] & (|(rows[i] & blockers)) & ~entered[i];\n\
              \x20   end\n\
@@ -235,6 +244,7 @@ impl Logic for DependencyMatrix {
              \x20       for (i = 0; i <= {top}; i = i + 1)\n\
              \x20           if (chosen[i]) rows[i] <= (rows[i] & ~((i < {slots}) ? commands : hosts)) | mine;\n\
              \x20   end\n\
+             \x20   told <= (told | (chosen & {{{n}{{|{set_bits}}}}})) & ~entered;\n\
              \x20   complete <= (complete | (chosen & {{{n}{{set_end}}}})) & ~entered;\n\
              \x20   if (enter_valid) for (i = 0; i <= {top}; i = i + 1) if (entered[i]) rows[i] <= {n}'d0;\n\
              \x20   if (reset) begin complete <= 0; ready <= 0; any <= 1'b0; set_now <= 1'b0; failed <= 0; blocked <= 0; waits <= 0; end\n\

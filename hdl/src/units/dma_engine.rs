@@ -55,7 +55,7 @@ pub struct DmaEngine {
     pub line_last: Signal<Out, Bit>,
     /// The line, zero outside of the range.
     pub line: Signal<Out, Bits<512>>,
-    /// The next head can be had: it stands on `head` from the next cycle on.
+    /// The next head can be had: it stands on `head` from the next cycle but one on.
     pub head_ready: Signal<In, Bit>,
     /// It is wanted.
     pub head_take: Signal<Out, Bit>,

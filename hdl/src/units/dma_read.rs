@@ -12,13 +12,14 @@ use smart_default::SmartDefault;
 /// Lines that the engine holds between its halves.
 pub const FIFO_LINES: u64 = 64;
 
-/// What is still to be requested, and the request.
+/// What is still to be requested, and how far its next request is.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct)]
 struct State {
     active: Bit,
-    requested: Bit,
-    request_line: Bits<34>,
-    request_beats: Bits<6>,
+    /// The request was offered in the cycle before, and not taken.
+    held: Bit,
+    /// It was taken in the cycle before: it is counted, and the next one is cut.
+    taken: Bit,
 }
 
 /// The copy whose lines arrive.
@@ -34,11 +35,11 @@ struct Arrival {
 
 /// Reads the lines of copies, and zeroes what lies outside of their ranges.
 ///
-/// Guarantees: requests only what the line FIFO has room for; all requests of a unit have one tag, so that their data comes
+/// Guarantees: requests only while the line FIFO has room for the longest burst; all requests of a unit have one tag, so that their data comes
 /// in order. A burst is at most 16 lines and stays inside 4 KiB. With `quiesce` no new request is made; one that is made
 /// stays until it is taken.
-/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two
-/// cycles.
+/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two cycles, every three while the FIFO has room for
+/// less than two.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaRead {
     /// Rising edge.
@@ -96,6 +97,9 @@ pub struct DmaRead {
     /// Lines of the FIFO that no request has claimed.
     #[default(Register::new(FIFO_LINES.into()))]
     credit: Register<Bits<7>>,
+    /// They are enough for the longest burst: told from a register, since the memory port's pick hangs on it.
+    #[default(Register::new(true))]
+    plenty: Register<Bit>,
     /// Lines requested that have not arrived.
     outstanding: Register<Bits<7>>,
 
@@ -119,36 +123,38 @@ pub struct DmaRead {
 impl Logic for DmaRead {
     #[hdl_gen]
     fn update(&mut self) {
-        clock!(self, clock, queue, burst, arrivals, mask_now, state, arrival, credit, outstanding);
+        clock!(self, clock, queue, burst, arrivals, mask_now, state, arrival, credit, plenty, outstanding);
         self.queue.reset.next = self.reset.val();
         self.arrivals.reset.next = self.reset.val();
         self.mask_now.reset.next = self.reset.val();
         self.state.reset.next = self.reset.val();
         self.arrival.reset.next = self.reset.val();
         self.credit.reset.next = self.reset.val();
+        self.plenty.reset.next = self.reset.val();
         self.outstanding.reset.next = self.reset.val();
         self.mask_now.enable.next = true;
         self.state.enable.next = true;
         self.arrival.enable.next = true;
         self.credit.enable.next = true;
+        self.plenty.enable.next = true;
         self.outstanding.enable.next = true;
         self.state.d.next = self.state.q.val();
         self.arrival.d.next = self.arrival.q.val();
         self.credit.d.next = self.credit.q.val();
         self.outstanding.d.next = self.outstanding.q.val();
 
-        // Request.
+        // Request: the burst as it is cut. The memory port's answer goes into registers alone, and acts a cycle later.
         self.queue.write.next = self.operation_valid.val();
         self.queue.data_in.next = self.operation.val();
         self.operation_ready.next = !self.queue.full.val();
         self.front.next = self.queue.data_out.val();
-        self.rd_valid.next = self.state.q.val().requested;
-        self.rd_line.next = self.state.q.val().request_line;
-        self.rd_beats.next = self.state.q.val().request_beats;
-        self.form.next = self.state.q.val().active
-            & !self.quiesce.val()
-            & !self.state.q.val().requested
-            & (self.burst.lines.val() <= self.credit.q.val());
+        self.rd_valid.next = self.state.q.val().held
+            | (self.state.q.val().active & !self.state.q.val().taken & self.plenty.q.val() & !self.quiesce.val());
+        self.rd_line.next = self.burst.line.val();
+        self.rd_beats.next = self.burst.beats.val();
+        self.state.d.next.held = self.rd_valid.val() & !self.rd_ready.val();
+        self.state.d.next.taken = self.rd_valid.val() & self.rd_ready.val();
+        self.form.next = self.state.q.val().taken;
         self.load.next = !self.queue.empty.val()
             & !self.arrivals.full.val()
             & (!self.state.q.val().active | (self.form.val() & self.burst.last.val()));
@@ -157,16 +163,8 @@ impl Logic for DmaRead {
         self.burst.from.next = self.front.val().from;
         self.burst.count.next = self.front.val().count;
         self.burst.step.next = self.form.val();
-        if self.rd_ready.val() {
-            self.state.d.next.requested = false;
-        }
-        if self.form.val() {
-            self.state.d.next.requested = true;
-            self.state.d.next.request_line = self.burst.line.val();
-            self.state.d.next.request_beats = self.burst.beats.val();
-            if self.burst.last.val() {
-                self.state.d.next.active = false;
-            }
+        if self.form.val() & self.burst.last.val() {
+            self.state.d.next.active = false;
         }
         if self.load.val() {
             self.state.d.next.active = true;
@@ -177,6 +175,11 @@ impl Logic for DmaRead {
             self.credit.d.next = self.credit.q.val() - self.burst.lines.val();
         } else if self.freed.val() {
             self.credit.d.next = self.credit.q.val() + self.one7.val();
+        }
+        // 16 lines; 32 where a burst is taken off in this cycle.
+        self.plenty.d.next = self.credit.q.val().get_bit(5) | self.credit.q.val().get_bit(6);
+        if self.credit.q.val().get_bit(4) & !self.form.val() {
+            self.plenty.d.next = true;
         }
 
         // Arrival. The mask of the next line is ready before the line is.
@@ -232,6 +235,6 @@ impl Logic for DmaRead {
         } else if self.rdata_valid.val() {
             self.outstanding.d.next = self.outstanding.q.val() - self.one7.val();
         }
-        self.quiet.next = !self.outstanding.q.val().any();
+        self.quiet.next = !self.outstanding.q.val().any() & !self.state.q.val().taken & !self.rd_valid.val();
     }
 }

@@ -38,7 +38,7 @@ struct Beats {
 /// Guarantees: a burst is requested only when its data is at hand, is at most 16 lines and stays inside 4 KiB. Only the bytes
 /// of a copy's range are strobed, unless it writes whole lines; after a memory error nothing is strobed for its context.
 /// With `quiesce` no new request is made; one that is made stays until it is taken, and its data follows.
-/// Bound: a line that enters the FIFO of an idle unit is requested in the cycle after the next; then one burst every two cycles.
+/// Bound: a line that enters the FIFO of an idle unit is requested in the next cycle; then one burst every two cycles.
 /// At most 63 bursts of a context are unanswered.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaWrite {
@@ -74,7 +74,8 @@ pub struct DmaWrite {
     pub line: Signal<In, Bits<512>>,
     /// It leaves the line FIFO.
     pub line_taken: Signal<Out, Bit>,
-    /// The head of the entry whose data was written last can be had: it stands on `head` from the next cycle on.
+    /// The head of the entry whose data was written last can be had: it stands on `head` from the next cycle but one on, as soon as a
+    /// request that is made in the next cycle may need it.
     pub head_ready: Signal<In, Bit>,
     /// It is wanted.
     pub head_take: Signal<Out, Bit>,
@@ -128,6 +129,7 @@ pub struct DmaWrite {
     form: Signal<Local, Bit>,
     possible: Signal<Local, Bit>,
     is_copy: Signal<Local, Bit>,
+    one_more: Signal<Local, Bits<7>>,
     claim: Signal<Local, Bit>,
     grant: Signal<Local, Bit>,
     request_left: Signal<Local, Bits<6>>,
@@ -180,10 +182,14 @@ impl Logic for DmaWrite {
             & !self.state.q.val().requested
             & (self.present.q.val().context | (self.unanswered[0].q.val() != self.most6.val()))
             & (!self.present.q.val().context | (self.unanswered[1].q.val() != self.most6.val()));
+        // A line may be asked for in the cycle of its arrival: it is in the FIFO when its data is wanted.
+        self.one_more.next = self.available.q.val() + self.one7.val();
         self.form.next = self.possible.val()
             & (self.present.q.val().store
                 | (self.present.q.val().generate_head & self.head_ready.val())
-                | (self.is_copy.val() & (self.burst.lines.val() <= self.available.q.val())));
+                | (self.is_copy.val()
+                    & ((self.burst.lines.val() <= self.available.q.val())
+                        | (self.line_valid.val() & (self.burst.lines.val() == self.one_more.val())))));
         self.claim.next = self.form.val() & self.is_copy.val();
         self.head_take.next = self.form.val() & self.present.q.val().generate_head;
         self.load.next =

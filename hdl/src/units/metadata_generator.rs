@@ -154,15 +154,18 @@ struct State {
     last1: Bit,
     last2: Bit,
     last3: Bit,
+    /// A head was asked for in the cycle before, over the copy `sealed`.
+    taking: Bit,
     ready: Bit,
     summed: Bits<4>,
     started: Bits<4>,
+    sealed: Bits<4>,
 }
 
 /// Builds the head lines of log entries and seals them over the data of the copies before them.
 ///
 /// Guarantees: heads come in the order in which they were asked for, each sealed over the last copy that was started before it
-/// is taken. Bound: a head is ready three cycles after the last line of its copy; three heads at a time, then
+/// is taken. Bound: a head may be taken two cycles after the last line of its copy, while its sum is finished; three heads at a time, then
 /// `generate_ready` is low. At most seven copies are summed and not started.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MetadataGenerator {
@@ -195,7 +198,7 @@ pub struct MetadataGenerator {
 
     /// `head_take` is allowed.
     pub head_ready: Signal<Out, Bit>,
-    /// Put the next head on `head` at the next edge.
+    /// Put the next head on `head` at the edge behind the next one.
     pub head_take: Signal<In, Bit>,
     /// The head; stays until it is written.
     pub head: Signal<Out, Bits<512>>,
@@ -216,6 +219,8 @@ pub struct MetadataGenerator {
     started: Signal<Local, Bits<4>>,
     ahead: Signal<Local, Bits<4>>,
     wanted: Signal<Local, Bits<4>>,
+    sealed: Signal<Local, Bits<4>>,
+    soon: Signal<Local, Bit>,
     bypass: Signal<Local, Bit>,
     #[default(Constant::new(1.into()))]
     one4: Constant<Bits<4>>,
@@ -280,22 +285,32 @@ impl Logic for MetadataGenerator {
         // The seal over both.
         self.wanted.next = self.started.val() - self.one4.val();
         self.ahead.next = self.summed.val() - self.started.val();
-        self.bypass.next = self.state.q.val().last3 & (self.summed.val() == self.wanted.val());
-        self.head_ready.next =
-            !self.heads.empty.val() & !self.state.q.val().ready & (!self.ahead.val().get_bit(3) | self.bypass.val());
-        self.heads.read.next = self.head_take.val();
-        self.sums.read_address[0].next = self.wanted.val().get_bits::<3>(0);
+        self.soon.next =
+            (self.state.q.val().last2 | self.state.q.val().last3) & (self.summed.val() == self.wanted.val());
+        self.head_ready.next = !self.heads.empty.val()
+            & !self.state.q.val().taking
+            & !self.state.q.val().ready
+            & (!self.ahead.val().get_bit(3) | self.soon.val());
+        // Sealed in the cycle after it was taken, in which the sum is there at the latest; another copy may have started by then.
+        self.sealed.next = self.state.q.val().sealed;
+        self.bypass.next = self.state.q.val().last3 & (self.summed.val() == self.sealed.val());
+        self.heads.read.next = self.state.q.val().taking;
+        self.sums.read_address[0].next = self.sealed.val().get_bits::<3>(0);
         self.seal.line.next = self.heads.data_out.val();
         self.seal.crc.next = self.sums.read_data[0].val();
         if self.bypass.val() {
             self.seal.crc.next = self.data_crc.crc.val();
         }
-        self.seal.enable.next = self.head_take.val();
+        self.seal.enable.next = self.state.q.val().taking;
         self.head.next = self.seal.head.val();
         if self.head_written.val() {
             self.state.d.next.ready = false;
         }
+        self.state.d.next.taking = self.head_take.val();
         if self.head_take.val() {
+            self.state.d.next.sealed = self.wanted.val();
+        }
+        if self.state.q.val().taking {
             self.state.d.next.ready = true;
         }
     }

@@ -19,6 +19,8 @@ struct Matrix {
     /// What each item waits for.
     rows: [u128; ROWS],
     complete: u128,
+    /// Rows to which something was named.
+    told: u128,
     /// What the unit has to show.
     ready: u128,
     held: u128,
@@ -80,6 +82,7 @@ impl Matrix {
         Self {
             rows: [0; ROWS],
             complete: 0,
+            told: 0,
             ready: 0,
             held: 0,
             blocked: 0,
@@ -111,6 +114,11 @@ impl Matrix {
         }
         let mut pulse = [false; 2];
         if let Some((row, bits, end)) = e.set {
+            self.told |= u128::from(bits != 0) << row;
+            if end {
+                // Without anything named it is ready at once.
+                self.ready |= 1 << row & !self.told;
+            }
             let bits = bits & !gone(row);
             self.rows[row] |= bits;
             self.waits |= bits != 0;
@@ -125,6 +133,7 @@ impl Matrix {
             self.rows[row] = 0;
             let others = !(1 << row);
             self.complete &= others;
+            self.told &= others;
             self.ready &= others;
             self.held &= others;
             self.blocked &= others;
@@ -210,7 +219,7 @@ const FAULTS: &[UnitFault] = &[
     UnitFault {
         module: "",
         what: "an item is ready before its row is complete",
-        edits: &[Edit::Text("ready <= complete & ~{", "ready <= (complete | {96{FAULT}}) & ~{", 1)],
+        edits: &[Edit::Text("early | complete & ~{", "early | (complete | {96{FAULT}}) & ~{", 1)],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
         seen: "who is ready",
     },
@@ -248,8 +257,15 @@ const FAULTS: &[UnitFault] = &[
     },
     UnitFault {
         module: "",
+        what: "an item whose last answer names nobody is ready whatever was named before",
+        edits: &[Edit::Text("early = chosen & ~told &", "early = chosen & ~(told & {96{~FAULT}}) &", 1)],
+        scenario: items_wait_for_what_was_set_and_has_not_gone,
+        seen: "who is ready",
+    },
+    UnitFault {
+        module: "",
         what: "an item that enters is as ready as the one before it",
-        edits: &[Edit::Text("} & ~entered; else", "} & ~(entered & {96{~FAULT}}); else", 1)],
+        edits: &[Edit::Text("}) & ~entered; else", "}) & ~(entered & {96{~FAULT}}); else", 1)],
         scenario: items_wait_for_what_was_set_and_has_not_gone,
         seen: "who is ready",
     },

@@ -6,20 +6,20 @@
 //@ tier: thorough
 //@ depth: 2
 //@ cover-depth: 8
-//@ asserts: 6
+//@ asserts: 7
 //@ covers: 2
 //@ arrays: apart
 //@ mutant: a failed log lets the host accesses go that wait for it
-//@ find: if (!retire_failed) hosts[{2'd0, retire_slot}] = 1'b1;
-//@ put: hosts[{2'd0, retire_slot}] = 1'b1;
+//@ find: (gone & {32{~retire_failed}})
+//@ put: gone
 //@ within: 8
 //@ mutant: what is named in a second answer replaces the first
 //@ find: rows[i] <= (rows[i] & ~((i < 32) ? commands : hosts)) | mine;
 //@ put: rows[i] <= mine;
 //@ within: 8
 //@ mutant: a row counts as complete with its first answer
-//@ find: if (set_end) complete[set_row] <= 1'b1;
-//@ put: complete[set_row] <= 1'b1;
+//@ find: complete <= (complete | (chosen & {96{set_end}}))
+//@ put: complete <= (complete | chosen)
 //@ within: 8
 // Witness: the command of slot 5 or the host access of line 8, which waits, and an arbitrary item that it may wait for. Nothing is proved here of other
 // rows that wait; all rows of commands, and all of host accesses, are written by one loop body, and that is seen by reading it.
@@ -48,6 +48,7 @@ always @* if (!changed) ready_in_time: assert (ready[waits_] == (closed & row ==
 // Invariants.
 always @* begin
     row_is_known: assert (row[for_] == owed);
+    if (!told[waits_]) nothing_was_named: assert (row == 0);
     complete_is_known: assert (complete[waits_] == closed);
     if (ready[waits_]) ready_row_is_empty: assert (row == 0);
     if (ready[waits_]) ready_is_not_held: assert (!waits[waits_]);

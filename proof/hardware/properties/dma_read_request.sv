@@ -6,12 +6,12 @@
 //@ tier: thorough
 //@ depth: 2
 //@ cover-depth: 12
-//@ asserts: 4
+//@ asserts: 7
 //@ covers: 1
 //@ cut: masked
-//@ mutant: a request is formed where the room is one line short
-//@ find: (burst$lines <= credit$q)
-//@ put: (burst$lines <= credit$q + 7'd1)
+//@ mutant: a burst is asked for where the one before may have taken the room
+//@ find: credit$q[(64'h4)+:(1)] & ~form
+//@ put: credit$q[(64'h4)+:(1)]
 //@ within: 30
 reg waits = 0;
 reg [39:0] then_;
@@ -29,6 +29,12 @@ always @* begin
 end
 always @* if (waits) request_stays: assert (rd_valid & now_ == then_);
 always @* if (rd_valid) inside_a_piece: assert (rd_beats < 16);
+// What is offered or was taken is the burst that is cut, and has room.
+always @* begin
+    offer_is_of_a_copy: assert (!(state$q[1] | state$q[2]) | state$q[0]);
+    one_at_a_time: assert (!(state$q[1] & state$q[2]));
+    longest_has_room: assert (!(plenty$q | state$q[1] | state$q[2]) | credit$q >= 16);
+end
 always @* if (!f_was_reset) room_for_all: assert ({2'd0, credit$q} + outstanding$q + held == 64);
 // Invariant of the burst that is cut next.
 always @* if (burst__load) assume (burst__count != 0);

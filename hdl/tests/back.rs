@@ -384,9 +384,9 @@ fn a_short_undo_log_takes_as_long_as_the_page_says() {
         let (ar, r, w, b) = (last(&bench, "ar"), last(&bench, "r"), last(&bench, "w"), last(&bench, "b"));
         let total = bench.done[0].2;
         println!("issue to AR {}, R to W {}, B to done {}, in all {total}", ar - issued, w - r, issued + total - b);
-        assert!(ar - issued <= 6, "issue to AR: {}", ar - issued);
-        assert!(w - r <= 8, "R to the head's W: {}", w - r);
-        assert!(total <= 51, "in all: {total}");
+        assert!(ar - issued <= 4, "issue to AR: {}", ar - issued);
+        assert!(w - r <= 6, "R to the head's W: {}", w - r);
+        assert!(total <= 48, "in all: {total}");
     });
 }
 

@@ -263,7 +263,7 @@ impl Logic for AddressMap {
              reg [{last}:0] hits;\n\
              reg [{last}:0] peer_hits;\n\
              reg [{last}:0] struck;\n\
-             reg [{last}:0] holds; reg [{last}:0] free; reg [{last}:0] lowest;\n\
+             reg [{last}:0] holds; reg [{last}:0] free; reg [{last}:0] lowest; reg [{last}:0] written;\n\
              reg [39:0] offset;\n\
              integer start; integer n; integer j; integer i;\n\
              initial begin hits = 0; peer_hits = 0; struck = 0; orphan = 0; for (start = 0; start <= {last}; start = start + 1) begin flags[start] = 0; key[start] = 0; place[start] = 0; committed[start] = 0; reached[start] = 0; end end\n\
@@ -272,6 +272,7 @@ impl Logic for AddressMap {
              \x20   for (n = {last}; n >= 0; n = n - 1) begin\n\
              \x20       free[n] = ~flags[n][0]; mapped[n] = flags[n][0]; latched[n] = flags[n][1] | struck[n]; closing[n] = flags[n][2]; orphans[n] = flags[n][0] & orphan[n];\n\
              \x20   end\n\
+             \x20   written = write_valid ? {entries}'d1 << write_index : {entries}'d0;\n\
              \x20   any_free = |free; lowest = free & (~free + {entries}'d1); free_index = {{ {free_index} }};\n\
              end\n\
              always @(*) begin\n\
@@ -296,8 +297,9 @@ impl Logic for AddressMap {
              \x20   if (write_valid) begin\n\
              \x20       flags[write_index] <= write_entry[2:0]; key[write_index] <= write_entry[50:3];\n\
              \x20       place[write_index] <= write_entry[{place_top}:51]; committed[write_index] <= write_entry[{committed_top}:{committed}];\n\
-             \x20       reached[write_index] <= write_entry[{top}:{reached}]; orphan[write_index] <= write_entry[{orphan}];\n\
+             \x20       reached[write_index] <= write_entry[{top}:{reached}];\n\
              \x20   end\n\
+             \x20   orphan <= (orphan & ~written) | (written & {{{entries}{{write_entry[{orphan}]}}}});\n\
              \x20   if (commit_valid) committed[retire_index] <= txid;\n\
              \x20   if (latch_valid) flags[retire_index][1] <= 1'b1;\n\
              \x20   if (close_valid) flags[close_index][2] <= 1'b1;\n\

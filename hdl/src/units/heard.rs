@@ -94,12 +94,13 @@ impl Logic for Heard {
                  initial begin valid_{d} = 0; for (start_{d} = 0; start_{d} <= {last}; start_{d} = start_{d} + 1) words_{d}[start_{d}] = 64'd0; end\n\
                  wire [63:0] looked_{d} = valid_{d}[look_map] ? words_{d}[look_map] : 64'd0;\n\
                  wire [63:0] seen_{d} = valid_{d}[show_map] ? words_{d}[show_map] : 64'd0;\n\
+                 wire [{last}:0] told_{d} = (tell_valid & (tell_device == 3'd{d})) ? {maps}'d1 << tell_map : {maps}'d0;\n\
+                 wire [{last}:0] forgot_{d} = forget_valid ? {maps}'d1 << forget_map : {maps}'d0;\n\
                  always @(posedge clock) begin\n\
                  \x20   behind[{d}] <= looked_{d} < look_txid;\n\
                  \x20   shown[{d}] <= seen_{d} < show_txid;\n\
                  \x20   if (tell_valid & (tell_device == 3'd{d})) words_{d}[tell_map] <= tell_txid;\n\
-                 \x20   if (tell_valid & (tell_device == 3'd{d})) valid_{d}[tell_map] <= 1'b1;\n\
-                 \x20   if (forget_valid) valid_{d}[forget_map] <= 1'b0;\n\
+                 \x20   valid_{d} <= (valid_{d} | told_{d}) & ~forgot_{d};\n\
                  \x20   if (reset) valid_{d} <= {maps}'d0;\n\
                  end\n",
                 maps = last + 1,

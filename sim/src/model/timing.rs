@@ -43,7 +43,7 @@ timing! {
     /// HostPort: a refusal, from the handshake to its answer.
     host_refuse = 3,
     /// HostQueue: numbering to a complete row of dependency bits.
-    host_row = 6,
+    host_row = 5,
     /// HostQueue: last retirement that a line waited for to its request at the memory port.
     host_wake = 6,
     /// HostQueue: one request of a direction to the next.
@@ -65,19 +65,19 @@ timing! {
     /// Registers: handshake to answer.
     register = 3,
     /// OrderingPoint: numbering of a command to a complete row of dependency bits.
-    command_row = 12,
+    command_row = 11,
     /// DependencyMatrix: last retirement that a command waited for to its slot being ready.
     command_wake = 6,
     /// Dispatcher: issue of a command to the first instruction.
     issue = 0,
     /// Dispatcher: one issue to the next.
-    issue_gap = 5,
+    issue_gap = 6,
     /// Sequencer: one instruction to the next.
     instruction = 7,
     /// Sequencer and DmaEngine: copy instruction to its first read burst at the memory port.
-    copy_to_read = 7,
+    copy_to_read = 6,
     /// DmaEngine: last line of a burst from memory to its write burst at the memory port.
-    read_to_write = 3,
+    read_to_write = 2,
     /// DmaEngine: one burst of a direction to the next.
     burst_gap = 0,
     /// MetadataGenerator, LoadStoreUnit: the operation at the front to its write burst at the memory port.

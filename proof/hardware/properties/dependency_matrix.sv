@@ -29,12 +29,12 @@ wire [6:0] waits_ = is_command ? 5 : 40;
 always @* assume (for_ < 96);
 wire enters = enter_valid & enter_row == waits_;
 wire named = set_valid & set_row == waits_ & set_bits[for_];
-wire gone = (for_ < 32 & ((retire_slot_valid & retire_slot == for_ & (is_command | !retire_failed)) | let_go[for_[4:0]]))
+wire left = (for_ < 32 & ((retire_slot_valid & retire_slot == for_ & (is_command | !retire_failed)) | let_go[for_[4:0]]))
     | (for_ >= 32 & ((retire_write_valid & retire_write == for_ - 32) | (retire_read_valid & retire_read == for_ - 32)));
 reg owed = 0, closed = 0;
 always @(posedge clock) begin
     if (enters) owed <= 0;
-    else owed <= (owed | named) & !gone;
+    else owed <= (owed | named) & !left;
     if (reset | enters) closed <= 0;
     else if (set_valid & set_end & set_row == waits_) closed <= 1;
 end

@@ -10,8 +10,8 @@
 //@ covers: 1
 //@ cut: masked
 //@ mutant: a burst is asked for where the one before may have taken the room
-//@ find: credit$q[(64'h4)+:(1)] & ~form
-//@ put: credit$q[(64'h4)+:(1)]
+//@ find: credit$q[32'h4] & ~form
+//@ put: credit$q[32'h4]
 //@ within: 30
 reg waits = 0;
 reg [39:0] then_;

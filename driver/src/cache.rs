@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-pub use imp::{SUPPORTED, drop_line, fence, full_fence, stream, write_back};
+pub use imp::{SUPPORTED, drop_line, fence, full_fence, stream, write_back, write_back_lines};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
@@ -47,6 +47,23 @@ mod imp {
                 Instruction::Clflush => _mm_clflush(line),
             }
         }
+    }
+
+    /// Starts the write-back of lines that lie one after the other: as [`write_back`] of each, but the instruction is chosen once.
+    ///
+    /// # Safety
+    /// `first` points to a line of mapped memory, and so many lines from it on are mapped.
+    #[inline]
+    pub unsafe fn write_back_lines(first: *mut u8, count: usize) {
+        if let Instruction::Clwb = *BEST {
+            for number in 0..count {
+                // SAFETY: as for `write_back`.
+                unsafe { asm!("clwb [{0}]", in(reg) first.add(64 * number), options(nostack, preserves_flags)) };
+            }
+            return;
+        }
+        // SAFETY: by the caller.
+        (0..count).for_each(|number| unsafe { write_back(first.add(64 * number)) });
     }
 
     /// Writes a line back and drops it from the cache; complete after [`full_fence`].
@@ -145,6 +162,16 @@ mod imp {
         }
     }
 
+    /// Starts the write-back of lines that lie one after the other.
+    ///
+    /// # Safety
+    /// `first` points to a line of mapped memory, and so many lines from it on are mapped.
+    #[inline]
+    pub unsafe fn write_back_lines(first: *mut u8, count: usize) {
+        // SAFETY: by the caller.
+        (0..count).for_each(|number| unsafe { write_back(first.add(LINE * number)) });
+    }
+
     /// Writes a line back and drops it from the cache; complete after [`full_fence`].
     ///
     /// # Safety
@@ -196,6 +223,14 @@ mod imp {
     /// # Safety
     /// Never called, because `SUPPORTED` is false.
     pub unsafe fn write_back(_: *mut u8) {
+        unreachable!("lines are written back only where that is supported");
+    }
+
+    /// Starts the write-back of lines.
+    ///
+    /// # Safety
+    /// Never called, because `SUPPORTED` is false.
+    pub unsafe fn write_back_lines(_: *mut u8, _: usize) {
         unreachable!("lines are written back only where that is supported");
     }
 

@@ -1,4 +1,4 @@
-//! Faults in the work of several members, and in that of bytes that are written once, which a test plants to show that it finds them.
+//! Faults in the work of several members, and in what the log leaves out or holds once, which a test plants to show that it finds them.
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     LeavesRecordsUnconfirmed,
     /// Recovery leaves records that do not count in the log while it replays the others.
     LeavesTornRecords,
+    /// Of a place that is longer than its object the log holds the object alone, where it leaves out what is as it was.
+    ForgetsWhatIsBehind,
 }
 
 #[cfg(test)]

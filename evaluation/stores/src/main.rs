@@ -1,17 +1,20 @@
-//! The library beside embedded stores (redb, LMDB, fjall), durable, round by round in one run on one file system.
+//! The library beside embedded stores (redb, LMDB, fjall), durable, in turn in one run on one file system.
 //!
-//! `cargo run --release -p nearpm-stores -- --folder FOLDER` inserts values under rising numbers of eight bytes, so many in a transaction, each transaction durable
-//! when it returns. Every round takes all stores in turn, each with a new file; the order moves on by one from round to round. After the clock has
-//! stopped, the store is closed, opened again, and every value is read back and compared before the rate counts.
+//! `cargo run --release -p nearpm-stores -- --folder FOLDER` inserts values under numbers of eight bytes, so many in a transaction, each transaction durable
+//! when it returns. Every round has new files. Within it the stores take turns every few transactions, so that what else the machine does meets all of them;
+//! the order moves on by one from turn to turn. The first turn of each is not counted: there its file gets room. When the clock has stopped, every store is
+//! closed, opened again, and each value is read back and compared before the rates count.
 
+mod report;
 mod stores;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use clap::Parser;
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, ValueEnum};
 use stores::{Embedded, Fjall, Lmdb, Ours, Redb};
+use tempfile::TempDir;
 
 /// Measure the library beside redb, LMDB and fjall: durable inserts.
 #[derive(Parser)]
@@ -28,12 +31,38 @@ struct Arguments {
     /// Inserts of a transaction
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
     inserts: Vec<u64>,
+    /// Order of the keys
+    #[arg(long, value_delimiter = ',', default_values = ["rising"])]
+    keys: Vec<Keys>,
     /// New objects of the library of at least so many bytes are written once [default: the library's]
     #[arg(long)]
     once_from: Option<u64>,
     /// Transactions of a round
     #[arg(long, default_value_t = 100)]
     transactions: u64,
+    /// Transactions of a turn
+    #[arg(long, default_value_t = 10)]
+    turn: u64,
+}
+
+/// In which order the keys come.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Keys {
+    /// Each is the one before and one more.
+    Rising,
+    /// All over the range of numbers.
+    Scattered,
+}
+
+impl Keys {
+    /// The key of an insert.
+    fn key(self, number: u64) -> u64 {
+        match self {
+            Keys::Rising => number,
+            // Odd, so that no two numbers have one product.
+            Keys::Scattered => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        }
+    }
 }
 
 /// A way to open a store in a folder.
@@ -46,9 +75,27 @@ const STORES: [(&str, Open); 4] = [
     ("fjall", |at, _| Ok(Box::new(Fjall::open(at)?))),
 ];
 
-/// The value of a key: no block of it is like another.
-fn value(key: u64, bytes: usize) -> Vec<u8> {
-    let mut state = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+/// What is measured at once.
+struct Cell {
+    bytes: usize,
+    inserts: u64,
+    keys: Keys,
+    transactions: u64,
+}
+
+/// What an insert took.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    microseconds: f64,
+    /// Bytes that it logged, where the store tells.
+    logged: f64,
+    /// Bytes that the process gave to the device, as the system counts them.
+    written: f64,
+}
+
+/// The value of an insert: no block of it is like another.
+fn value(number: u64, bytes: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut value = Vec::with_capacity(bytes + 8);
     while value.len() < bytes {
         state ^= state << 13;
@@ -60,64 +107,100 @@ fn value(key: u64, bytes: usize) -> Vec<u8> {
     value
 }
 
-/// Microseconds of an insert in a new store, and bytes that it logs.
-fn measure(open: Open, of: &Arguments, bytes: usize, inserts: u64, transactions: u64) -> Result<[f64; 2]> {
-    let place = tempfile::tempdir_in(&of.folder)?;
-    let keys = inserts * transactions;
-    let values: Vec<Vec<u8>> = (0..keys.min(256)).map(|key| value(key, bytes)).collect();
-    let value_of = |key: u64| values[(key % values.len() as u64) as usize].as_slice();
-    let mut store = open(place.path(), of)?;
-    let start = Instant::now();
-    for first in (0..keys).step_by(inserts as usize) {
-        let pairs: Vec<_> = (first..first + inserts).map(|key| (key, value_of(key))).collect();
-        store.insert(&pairs)?;
-    }
-    let (took, logged) = (start.elapsed(), store.logged());
-    drop(store);
-    let store = open(place.path(), of)?;
-    for key in 0..keys {
-        ensure!(store.get(key)?.as_deref() == Some(value_of(key)), "key {key} has another value");
-    }
-    Ok([took.as_secs_f64() * 1e6, logged as f64].map(|all| all / keys as f64))
+/// Bytes that this process has caused to be written to a device, page by page (`proc_pid_io(5)`).
+fn written() -> Result<u64> {
+    let counters = std::fs::read_to_string("/proc/self/io").context("the system counts no writes of a process")?;
+    let line = counters.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    Ok(line.context("the system counts no bytes")?.parse()?)
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+/// A store in a round.
+struct Place {
+    open: Open,
+    folder: TempDir,
+    store: Box<dyn Embedded>,
+    done: u64,
+    cost: Cost,
+}
+
+impl Place {
+    fn new(open: Open, of: &Arguments) -> Result<Place> {
+        let folder = tempfile::tempdir_in(&of.folder)?;
+        let store = open(folder.path(), of)?;
+        Ok(Place { open, folder, store, done: 0, cost: Cost::default() })
+    }
+
+    /// Makes some transactions.
+    fn turn(&mut self, transactions: u64, cell: &Cell, values: &[Vec<u8>]) -> Result<()> {
+        let (logged, before) = (self.store.logged(), written()?);
+        let start = Instant::now();
+        for _ in 0..transactions {
+            let numbers = self.done..self.done + cell.inserts;
+            let pairs: Vec<_> = numbers.map(|number| (cell.keys.key(number), value_of(values, number))).collect();
+            self.store.insert(&pairs)?;
+            self.done += cell.inserts;
+        }
+        self.cost.microseconds += start.elapsed().as_secs_f64() * 1e6;
+        self.cost.logged += (self.store.logged() - logged) as f64;
+        self.cost.written += (written()? - before) as f64;
+        Ok(())
+    }
+
+    /// Closes the store, opens it again, and compares every value; gives what an insert took, of so many that were measured.
+    fn verify(self, inserts: u64, cell: &Cell, values: &[Vec<u8>], of: &Arguments) -> Result<Cost> {
+        drop(self.store);
+        let store = (self.open)(self.folder.path(), of)?;
+        for number in 0..self.done {
+            let found = store.get(cell.keys.key(number))?;
+            ensure!(found.as_deref() == Some(value_of(values, number)), "insert {number} has another value");
+        }
+        let Cost { microseconds, logged, written } = self.cost;
+        let all = inserts as f64;
+        Ok(Cost { microseconds: microseconds / all, logged: logged / all, written: written / all })
+    }
+}
+
+fn value_of(values: &[Vec<u8>], number: u64) -> &[u8] {
+    &values[(number % values.len() as u64) as usize]
+}
+
+/// What an insert takes in new stores.
+fn round(first: usize, cell: &Cell, of: &Arguments) -> Result<[Cost; STORES.len()]> {
+    let values: Vec<Vec<u8>> = (0..256).map(|number| value(number, cell.bytes)).collect();
+    let mut places = STORES.iter().map(|(_, open)| Place::new(*open, of)).collect::<Result<Vec<_>>>()?;
+    let turns = cell.transactions.div_ceil(of.turn);
+    for turn in 0..=turns {
+        for at in 0..STORES.len() {
+            let place = &mut places[(first + turn as usize + at) % STORES.len()];
+            if turn == 1 {
+                place.cost = Cost::default();
+            }
+            place.turn(of.turn, cell, &values)?;
+        }
+    }
+    let mut costs = [Cost::default(); STORES.len()];
+    for (cost, place) in costs.iter_mut().zip(places) {
+        *cost = place.verify(turns * of.turn * cell.inserts, cell, &values, of)?;
+    }
+    Ok(costs)
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    println!(
-        "| bytes | inserts a transaction | libnearpm, us | logs, bytes | redb | LMDB | fjall | times the best of the others (least to greatest) |"
-    );
-    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
-    let mut logs = Vec::new();
-    for &inserts in &arguments.inserts {
-        for &bytes in &arguments.bytes {
-            // As many bytes as a pool has room for.
-            let most = ((256 << 20) / (inserts * bytes as u64)).max(4);
-            let transactions = arguments.transactions.min(most);
-            let (mut took, mut logged) = ([const { Vec::new() }; STORES.len()], 0.0);
-            for round in 0..arguments.rounds {
-                for turn in 0..STORES.len() {
-                    let at = (round + turn) % STORES.len();
-                    let [time, bytes] = measure(STORES[at].1, &arguments, bytes, inserts, transactions)?;
-                    took[at].push(time);
-                    logged = bytes.max(logged);
-                }
+    ensure!(arguments.turn > 0 && arguments.rounds > 0, "a round has turns, and a turn has transactions");
+    let mut table = report::Table::new(STORES.map(|(name, _)| name));
+    for &keys in &arguments.keys {
+        for &inserts in &arguments.inserts {
+            for &bytes in &arguments.bytes {
+                // As many bytes as a pool has room for.
+                let most = ((256 << 20) / (inserts * bytes as u64)).max(4);
+                let cell = Cell { bytes, inserts, keys, transactions: arguments.transactions.min(most) };
+                let rounds: Result<Vec<_>> =
+                    (0..arguments.rounds).map(|first| round(first, &cell, &arguments)).collect();
+                table.add(&format!("{bytes} | {inserts} | {}", format!("{keys:?}").to_lowercase()), &rounds?);
             }
-            let best = |round: usize| took[1..].iter().map(|times| times[round]).fold(f64::MAX, f64::min);
-            let mut ratios: Vec<f64> = (0..arguments.rounds).map(|round| best(round) / took[0][round]).collect();
-            let ratio = median(&mut ratios);
-            let [ours, redb, lmdb, fjall] = took.map(|mut times| median(&mut times));
-            let (least, greatest) = (ratios[0], ratios[ratios.len() - 1]);
-            println!(
-                "| {bytes} | {inserts} | {ours:.1} | {logged:.0} | {redb:.1} | {lmdb:.1} | {fjall:.1} | {ratio:.2} ({least:.2} to {greatest:.2}) |"
-            );
-            logs.push(ratio.ln());
         }
     }
-    println!("\ngeometric mean of the ratios: {:.2}", (logs.iter().sum::<f64>() / logs.len() as f64).exp());
+    table.end();
     Ok(())
 }

@@ -62,6 +62,8 @@ pub mod flag {
 pub mod memory_flag {
     /// Do not wait.
     pub const NO_DRAIN: u32 = 1;
+    /// Store through the cache: the bytes are used again soon (`PMEM_F_MEM_TEMPORAL`, `PMEM_F_MEM_WB`).
+    pub const CACHED: u32 = 1 << 2 | 1 << 4;
     /// Do not write back.
     pub const NO_FLUSH: u32 = 1 << 5;
     /// What is not persistent need not be flushed at once.

@@ -59,6 +59,23 @@ pub(crate) struct Segment {
     pub nonce: u64,
     /// Number of the newest record in it, 0 for none.
     pub last: u64,
+    /// Bytes from its start that records need not be [ahead of](Segment::write_ahead).
+    pub ahead: u64,
+}
+
+/// Bytes that a segment gets ahead of its records: as many as it has so far, within these bounds.
+const LEAST_AHEAD: u64 = 64 << 10;
+const MOST_AHEAD: u64 = 1 << 20;
+
+impl Segment {
+    /// Records will have its bytes up to `end`: what comes behind is made ready for many of them together, where that is worth something.
+    #[cold]
+    fn write_ahead(&mut self, backing: &Backing, end: u64) {
+        let more = self.ahead.clamp(LEAST_AHEAD, MOST_AHEAD);
+        let to = (end + more).min(self.bytes);
+        backing.write_ahead(self.offset + self.ahead, to - self.ahead);
+        self.ahead = to;
+    }
 }
 
 /// A record that is not home yet.
@@ -318,6 +335,9 @@ impl Lane {
             let at = segment.offset + self.cursor;
             segment.last = sequence;
             self.cursor += stride;
+            if self.cursor > segment.ahead {
+                segment.write_ahead(backing, self.cursor);
+            }
             let here = records.write(index, head, backing, view, at);
             let place = match here {
                 _ if stamp.kind == Kind::Undo => continue,

@@ -20,10 +20,12 @@
 //! | `lifetime.rs` | create, open, close |
 //! | `pool.rs` | an open pool |
 //! | `outside.rs` | what becomes durable outside of transactions |
+//! | `copies.rs` | copies and fills that are durable when they return |
 //! | `append.rs` | appending to its log |
 //! | `by_mechanism.rs` | commits that a mechanism brings home, by the card's commands where the pool is on a card |
 //! | `truncate.rs` | truncating the log, and the segments that it consists of |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
+//! | `differences.rs` | what of a transaction has changed, where a log's bytes are dear |
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
 //! | `once.rs` | new objects that are written once, to their place |
@@ -36,6 +38,8 @@
 
 mod append;
 mod by_mechanism;
+mod copies;
+mod differences;
 mod grow;
 mod known;
 mod lifetime;
@@ -64,6 +68,7 @@ mod unacknowledged;
 
 pub use crate::heap::Reservation;
 pub use crate::options::{Growth, Mode};
+pub use copies::PIECE_BYTES;
 pub use pool::DirectPool;
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};

@@ -68,6 +68,18 @@ fn store_changed(backing: &Backing, start: u64, bytes: &[u8]) {
     }
 }
 
+/// The next piece of a range that goes around the cache, of up to so many bytes: up to the next line, then lines, then what is left of one. Whether
+/// it is whole lines.
+pub(super) fn next_piece(range: Range<u64>, most: u64) -> (u64, bool) {
+    let left = range.end - range.start;
+    let lines = left / LINE_U64 * LINE_U64;
+    match range.start % LINE_U64 {
+        0 if lines > 0 => (lines.min(most), true),
+        0 => (left, false),
+        beside => ((LINE_U64 - beside).min(left), false),
+    }
+}
+
 impl DirectPool {
     /// In place: what the program stored becomes durable.
     #[cfg_attr(test, track_caller)]
@@ -128,17 +140,11 @@ impl DirectPool {
         }
         let mut at = range.start;
         while at < range.end {
-            // Up to the next line, then lines, then what is left of one.
-            let lines = (range.end - at) / LINE_U64 * LINE_U64;
-            let length = match at % LINE_U64 {
-                0 if lines > 0 => lines.min(STREAMED as u64),
-                0 => range.end - at,
-                beside => (LINE_U64 - beside).min(range.end - at),
-            };
+            let (length, whole) = next_piece(at..range.end, STREAMED as u64);
             piece.clear();
             self.view().append(at, length as usize, piece);
             self.alive().map_err(|error| self.poison(error))?;
-            if length.is_multiple_of(LINE_U64) && at.is_multiple_of(LINE_U64) {
+            if whole {
                 backing.stream(at, piece);
             } else {
                 backing.store(at, piece);
@@ -214,7 +220,7 @@ impl DirectPool {
     }
 
     /// Whether records that are not home yet may name bytes of ranges.
-    fn are_logged(&self, ranges: &[Range<u64>]) -> bool {
+    pub(super) fn are_logged(&self, ranges: &[Range<u64>]) -> bool {
         ranges.iter().any(|range| self.heap.may_be_logged(range))
     }
 
@@ -239,7 +245,7 @@ impl DirectPool {
     }
 
     /// Whether ranges may be made durable outside of transactions.
-    fn admit(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
+    pub(super) fn admit(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.check_writable()?;
         self.refuse_poisoned()?;
         ranges.iter().try_for_each(|range| self.check(range))?;

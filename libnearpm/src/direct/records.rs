@@ -23,6 +23,9 @@ const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;
 /// Bytes that lie at home, in a record: their offset, their number, their checksum.
 pub(super) type HomeSum = (u64, u32, u32);
 
+/// A change of the heap's tables that is in a record: the word in front of its data, 0 for none, and where the data lie.
+type Newest = (u64, usize);
+
 /// A record.
 pub(crate) struct Record {
     /// Start and end in [`Records::bytes`]; of a long one there is the head alone.
@@ -67,6 +70,8 @@ pub(crate) struct Records {
     limit: u64,
     /// A piece of a long one on its way.
     piece: Vec<u8>,
+    /// Where the newest changes of the heap's tables lie in the current record: of a word, and of bits.
+    newest: [Newest; 2],
     /// They say that records up to this number are durable.
     pub says: u64,
     /// They speak of bytes at home.
@@ -101,6 +106,7 @@ impl Records {
         if !self.bytes.is_empty() {
             self.finish();
         }
+        self.newest = [(0, 0); 2];
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; RecordHead::SIZE]);
         self.records.push(Record { place: start..self.bytes.len(), long, at: 0 });
@@ -188,17 +194,25 @@ impl Records {
         Ok(())
     }
 
-    /// A change of the heap's tables.
+    /// A change of the heap's tables. Objects that lie side by side change the same words: one operation changes all bits of one.
     #[inline]
     pub fn change(&mut self, change: Change) -> Result<(), TryReserveError> {
-        self.operation(16)?;
-        let (word, data) = match change {
-            Change::Word(offset, word) => (Operation::Store(offset, &[0; 8]).word(), word),
-            Change::Set(offset, mask, Form::Plain) => (Operation::Set(offset, mask).word(), mask),
-            Change::Clear(offset, mask, Form::Plain) => (Operation::Clear(offset, mask).word(), mask),
-            Change::Set(offset, mask, Form::Sealed) => (Operation::SetSealed(offset, mask).word(), mask),
-            Change::Clear(offset, mask, Form::Sealed) => (Operation::ClearSealed(offset, mask).word(), mask),
+        let (kind, word, data) = match change {
+            Change::Word(offset, word) => (0, Operation::Store(offset, &[0; 8]).word(), word),
+            Change::Set(offset, mask, Form::Plain) => (1, Operation::Set(offset, mask).word(), mask),
+            Change::Clear(offset, mask, Form::Plain) => (1, Operation::Clear(offset, mask).word(), mask),
+            Change::Set(offset, mask, Form::Sealed) => (1, Operation::SetSealed(offset, mask).word(), mask),
+            Change::Clear(offset, mask, Form::Sealed) => (1, Operation::ClearSealed(offset, mask).word(), mask),
         };
+        let (newest, at) = self.newest[kind];
+        if newest == word {
+            let place = self.bytes[at..].first_chunk_mut().expect("it was put there");
+            let before = if kind == 0 { 0 } else { u64::from_le_bytes(*place) };
+            *place = (before | data).to_le_bytes();
+            return Ok(());
+        }
+        self.operation(16)?;
+        self.newest[kind] = (word, self.bytes.len() + 8);
         self.bytes.extend_from_slice((u128::from(data) << 64 | u128::from(word)).to_le_bytes().as_slice());
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::log::{WORTH_A_TRUNCATION, Writer};
 use super::records::{HomeSum, LONG_RANGE, Record, Records};
-use super::{DirectPool, Mode};
+use super::{DirectPool, Mode, differences};
 use crate::error::Error;
 use crate::heap::index::{Change, Heap};
 use crate::interval::IntervalSet;
@@ -48,6 +48,8 @@ pub(super) struct State {
     pub saved: Vec<u8>,
     /// What they are: offset in the pool, bytes. One after the other in `saved`.
     pub saved_ranges: Vec<(u64, usize)>,
+    /// The same by offset, for a commit that logs what has changed.
+    saved_by_offset: Vec<differences::Saved>,
     /// Undo records of long ranges, which hold the old bytes: offset in the pool, bytes.
     pub saved_records: Vec<(u64, u64)>,
     pub allocated: Vec<u64>,
@@ -70,6 +72,8 @@ pub(super) struct State {
     pub room: u64,
     /// The lane keeps its segments for this transaction.
     pub promised: bool,
+    /// Its commit logs what has changed of its ranges.
+    pub differences: bool,
 }
 
 impl State {
@@ -78,6 +82,7 @@ impl State {
         self.reset();
         (self.slot, self.lane) = (slot, lane);
         (self.once_from, self.new_room) = (pool.once_from, pool.logged_new);
+        self.differences = false;
         // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
@@ -149,11 +154,15 @@ impl State {
 
     #[cold]
     fn ask_for_room(&mut self, pool: &DirectPool, more: u64) -> Result<(), Error> {
-        self.build(pool).map_err(no_memory())?;
+        // What is as it was now may be another by then, and a promise is for records as they are built here.
+        let first = !std::mem::replace(&mut self.promised, true);
+        if let Err(error) = self.build(pool) {
+            self.promised = !first;
+            return Err(no_memory()(error));
+        }
         self.records.finish();
         let sums: u64 = self.home.iter().map(|range| pool.bytes_of_sums(range.end - range.start)).sum();
         let exact = self.records.iter().map(Record::stride).sum::<u64>() + sums + FIRST_ROOM;
-        let first = !std::mem::replace(&mut self.promised, true);
         let spare = pool.promise(self.slot, self.lane, &self.records, more, first);
         if first && spare.is_err() {
             self.promised = false;
@@ -181,9 +190,13 @@ impl State {
     /// Builds the records of the commit.
     #[inline]
     pub fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
-        let Self { records, known, allocated, freed, root, sums, .. } = self;
+        let differences = self.differences && !self.promised;
+        let Self { records, known, allocated, freed, root, sums, saved, saved_ranges, saved_by_offset, .. } = self;
         records.begin(pool.record_limit())?;
-        if pool.mode() == Mode::WorkingCopy {
+        if differences {
+            differences::by_offset(saved_ranges, saved_by_offset)?;
+            differences::log_changed(records, pool.view(), known, saved, saved_by_offset)?;
+        } else if pool.mode() == Mode::WorkingCopy {
             for range in known.iter() {
                 records.store_from(pool.view(), range.start, range.end - range.start)?;
             }

@@ -30,6 +30,11 @@ impl Transaction {
         self.0.start(pool, slot, lane);
     }
 
+    /// The program stores by transactions alone: the commit may leave out what is as it was.
+    pub(super) fn log_differences(&mut self, pool: &DirectPool) {
+        self.0.differences = pool.logs_differences();
+    }
+
     /// What the lint knows it by.
     pub(crate) fn key(&self) -> usize {
         std::ptr::from_ref(&*self.0) as usize
@@ -143,6 +148,7 @@ impl Transaction {
     /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
     pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
         let reservation = pool.reserve(bytes)?;
+        let bytes = if self.0.differences { pool.bytes_with_place(&reservation, bytes) } else { bytes };
         self.make_room(pool, Reservation { bytes, ..reservation }, true).inspect_err(|_| pool.cancel(reservation))?;
         self.adopt(reservation.offset, bytes, true);
         Ok(reservation)

@@ -449,7 +449,8 @@ impl DirectPool {
         self.medium.put_word(place, self.heap.form().encode_chunk(word));
         // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
         self.medium.drain().map_err(|error| self.poison(error))?;
-        Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0 })
+        let ahead = if self.drain_is_a_call() { 0 } else { bytes };
+        Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0, ahead })
     }
 
     /// Gives segments back in which nothing counts. Only right after a truncation with all shards locked.

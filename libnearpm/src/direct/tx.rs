@@ -97,7 +97,9 @@ const ENDED: &str = "a transaction is used before it ends";
 
 impl<'p> Tx<'p> {
     fn begin(pool: &'p DirectPool, neighbours: Neighbours) -> Result<Tx<'p>, Error> {
-        let (window, transaction) = (pool.window(), Some(pool.begin()?));
+        let (window, mut transaction) = (pool.window(), pool.begin()?);
+        transaction.log_differences(pool);
+        let transaction = Some(transaction);
         let (last, thread, later) = (window.part(0..0), PhantomData, Later::default());
         Ok(Tx { window, last, neighbours, root: None, pool, changes: 0, doomed: false, later, transaction, thread })
     }

@@ -354,6 +354,16 @@ impl Memory for MappedMemory {
         }
     }
 
+    fn write_ahead(&self, offset: u64, bytes: u64) {
+        check_range(self.bytes(), offset, bytes);
+        let Some(writes) = &self.writes else { return };
+        if writes.reaches_end(offset, bytes as usize) || self.guard.check().is_err() {
+            return;
+        }
+        let written = writes.write_ahead(&self.file, offset..offset + bytes);
+        self.synchronising.add(written.start, written.end);
+    }
+
     #[inline]
     fn write_back(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
@@ -364,12 +374,9 @@ impl Memory for MappedMemory {
             Flush::Never | Flush::Order => {}
             Flush::Lines => {
                 let first = offset / LINE_U64 * LINE_U64;
-                let mut line = first;
-                while line < offset + bytes {
-                    // SAFETY: the line begins inside the mapping, which is page aligned, so all of it is mapped.
-                    unsafe { cache::write_back(self.pointer().add(line as usize)) };
-                    line += LINE_U64;
-                }
+                let count = (offset + bytes).div_ceil(LINE_U64) - first / LINE_U64;
+                // SAFETY: the lines begin inside the mapping, which is page aligned, so all of them are mapped.
+                unsafe { cache::write_back_lines(self.pointer().add(first as usize), count as usize) };
             }
             Flush::Sync => {
                 self.synchronising.add(offset, offset + bytes);

@@ -58,6 +58,10 @@ impl Backing {
         each!(self, memory => memory.store(offset, data));
     }
 
+    pub fn write_ahead(&self, offset: u64, bytes: u64) {
+        each!(self, memory => memory.write_ahead(offset, bytes));
+    }
+
     #[inline]
     #[cfg_attr(test, track_caller)]
     pub fn stream(&self, offset: u64, lines: &[u8]) {

@@ -100,6 +100,9 @@ pub trait Memory: Send + Sync {
     /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link begins to fetch them; a processor sees
     /// ahead far enough in its own.
     fn prefetch(&self, _offset: u64, _bytes: u64) {}
+    /// Says that the bytes of a range will be written soon, and in order. What of a file was never written it gives its blocks at once: else a later
+    /// synchronisation would write tables of the file system as well. No byte changes, and nothing depends on it but speed.
+    fn write_ahead(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
     /// Whether the memory still answers. One that has gone, or that holds a line back, may read as all ones, so that

@@ -142,6 +142,27 @@ impl FileWrites {
         file.write_all_at(data, offset).map(|()| beside)
     }
 
+    /// Writes the pieces that lie in a range and were never written, as the zeros that they are; gives what was written. What fails is left to the write
+    /// of what is to stand there.
+    pub fn write_ahead(&self, file: &File, range: Range<u64>) -> Range<u64> {
+        static ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
+        let inner = range.start.div_ceil(PIECE) as usize..(range.end / PIECE) as usize;
+        let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        let mut done = 0..0;
+        if self.by_pointer.load(Ordering::Relaxed) {
+            return done;
+        }
+        for piece in inner.filter(|&piece| written.get(piece) == Some(&false)).collect::<Vec<_>>() {
+            let start = piece as u64 * PIECE;
+            if file.write_all_at(&ZEROS, start).is_err() {
+                break;
+            }
+            written[piece] = true;
+            done = if done.is_empty() { start..start + PIECE } else { done.start..start + PIECE };
+        }
+        done
+    }
+
     /// Writes a piece as it is, with what of new bytes falls into it.
     fn write_whole(&self, file: &File, start: u64, range: &Range<u64>, data: &[u8]) -> io::Result<()> {
         let end = self.bytes().min(start + PIECE);
@@ -215,6 +236,19 @@ mod tests {
             let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
             assert!(words.eq(1..=256));
         }
+    }
+
+    #[test]
+    fn what_is_written_ahead_is_whole_pieces_once() {
+        let (file, writes) = reserved();
+        writes.write(&file, 2 * PIECE, &[7; 8]).unwrap();
+        assert_eq!(writes.write_ahead(&file, PIECE - 8..4 * PIECE + 8), PIECE..4 * PIECE);
+        assert!(writes.write_ahead(&file, PIECE..4 * PIECE).is_empty());
+        assert_eq!(*writes.written.read().unwrap(), [false, true, true, true, false]);
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, 2 * PIECE).unwrap();
+        assert_eq!(word, [7; 8]);
+        assert!(writes.write(&file, PIECE + 8, &[1; 8]).unwrap().is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the recovery.
 
+mod differences;
 mod failures;
 mod fragmentation;
 mod home;

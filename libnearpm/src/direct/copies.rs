@@ -1,0 +1,60 @@
+//! Copies and fills that are durable when they return: their bytes go home while the processor has them at hand.
+
+use std::ops::Range;
+
+use nearpm_interface::media::lines_of;
+
+use super::outside::next_piece;
+use super::shard::slot;
+use super::{DirectPool, Mode};
+use crate::error::Error;
+
+/// Most bytes that [`DirectPool::store_durable`] asks for at a time: few, so that they stay in the processor's nearest cache.
+pub const PIECE_BYTES: usize = 1024;
+
+impl DirectPool {
+    /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and [`DirectPool::persist_written`] do one after the other, in
+    /// one pass and around the cache. `piece` gives the bytes of a part of the range, counted from its start; where it is told so, it stores
+    /// them to the pool as well, as the program would.
+    ///
+    /// `false`: nothing was stored. These bytes go by the log, or by a call of the system, and it is the caller's to store and to persist them.
+    ///
+    /// # Errors
+    /// As [`DirectPool::persist_words`]. Some of the bytes may be stored.
+    pub fn store_durable<'d>(
+        &self,
+        range: Range<u64>,
+        mut piece: impl FnMut(Range<usize>, bool) -> &'d [u8],
+    ) -> Result<bool, Error> {
+        self.admit(std::slice::from_ref(&range))?;
+        let (backing, in_place) = (self.medium.backing(), self.mode == Mode::InPlace);
+        let goes_home = in_place || self.by_mechanism.is_none() && !self.are_logged(std::slice::from_ref(&range));
+        // The lint looks at what was stored when it is persisted.
+        if !goes_home || backing.drains_for_all() || self.linter.is_some() {
+            return Ok(false);
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES as u64);
+            let start = (at - range.start) as usize;
+            // In place the program's stores are those to the medium, unless the bytes go around the cache.
+            let data = piece(start..start + bytes as usize, !in_place || !whole);
+            if whole {
+                backing.stream(at, data);
+            } else {
+                if !in_place {
+                    backing.store(at, data);
+                }
+                backing.write_back(at, bytes);
+            }
+            at += bytes;
+        }
+        {
+            let mut shard = self.shards[slot()].lock();
+            shard.tally.lines_written_back += lines_of(range.start, range.end - range.start);
+            shard.tally.fences += 1;
+        }
+        backing.drain().map_err(|error| self.poison(error))?;
+        Ok(true)
+    }
+}

@@ -98,6 +98,25 @@ mod imp {
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
     }
 
+    /// From so many bytes on it is worth asking for wider stores.
+    const LONG: usize = 1024;
+
+    /// As [`stream`], half a line at a time.
+    ///
+    /// # Safety
+    /// As for [`stream`]; the processor has AVX.
+    #[target_feature(enable = "avx")]
+    unsafe fn stream_long(to: *mut u8, lines: &[u8]) {
+        use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
+        for at in (0..lines.len() & !31).step_by(32) {
+            // SAFETY: both addresses are inside the ranges that the caller vouches for.
+            unsafe {
+                let part = _mm256_loadu_si256(lines.as_ptr().add(at).cast::<__m256i>());
+                _mm256_stream_si256(to.add(at).cast::<__m256i>(), part);
+            }
+        }
+    }
+
     /// Stores whole lines around the cache; complete after [`fence`].
     ///
     /// # Safety
@@ -105,6 +124,10 @@ mod imp {
     #[inline]
     pub unsafe fn stream(to: *mut u8, lines: &[u8]) {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        if lines.len() >= LONG && std::arch::is_x86_feature_detected!("avx") {
+            // SAFETY: by the caller; the processor has the instructions.
+            return unsafe { stream_long(to, lines) };
+        }
         for at in (0..lines.len() & !15).step_by(16) {
             // SAFETY: SSE2 is in every x86-64; both addresses are inside the ranges that the caller vouches for.
             unsafe {

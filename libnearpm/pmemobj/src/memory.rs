@@ -7,7 +7,6 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use nearpm::Error;
-use nearpm::direct::PIECE_BYTES;
 
 use crate::abi::{Handle, memory_flag};
 use crate::error::{fail, fail_below, fatal};
@@ -217,16 +216,9 @@ fn may_store(handle: Handle, to: *mut c_void, bytes: usize) -> bool {
 /// overwritten, and no line has to be written back.
 const AROUND_CACHE: usize = 512;
 
-/// Stores new bytes and makes them durable on the way; see [`DirectPool::store_durable`](nearpm::direct::DirectPool::store_durable). `false`: it is the caller's to do
-/// so, one after the other.
-fn store_durable<'d>(
-    handle: Handle,
-    to: *mut c_void,
-    bytes: usize,
-    flags: u32,
-    is_apart: impl FnOnce(&Pool) -> bool,
-    piece: impl FnMut(Range<usize>, bool) -> &'d [u8],
-) -> bool {
+/// Copies bytes that lie outside of the pool, and makes them durable on the way; see [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable).
+/// `false`: it is the caller's to do so, one after the other.
+fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usize, flags: u32) -> bool {
     if bytes < AROUND_CACHE || flags & (memory_flag::NO_FLUSH | memory_flag::NO_DRAIN | memory_flag::CACHED) != 0 {
         return false;
     }
@@ -234,54 +226,26 @@ fn store_durable<'d>(
     let Ok(pool) = pool_in(thread, handle) else { return false };
     let range = range_of(thread, pool, to as usize, bytes);
     let Some(range) = range.filter(|range| range.end - range.start == bytes as u64) else { return false };
-    if thread.tx.pool_in_work().is_some() || !is_apart(pool) {
+    let last = (from as usize).saturating_add(bytes - 1);
+    let is_apart = pool.offset_of(from as usize).is_none() && pool.offset_of(last).is_none();
+    if !is_apart || thread.tx.pool_in_work().is_some() {
         return false;
     }
     if !thread.pending.borrow().is_empty() {
         drain(thread, pool);
     }
-    // What is refused is refused once more, and told, by what the caller does then.
-    pool.direct.store_durable(range, piece).unwrap_or(false)
-}
-
-/// Copies bytes that lie outside of the pool.
-fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usize, flags: u32) -> bool {
-    let (from, to_bytes) = (from.cast::<u8>(), to.cast::<u8>());
-    let is_apart = |pool: &Pool| {
-        let last = (from as usize).checked_add(bytes - 1);
-        last.is_some_and(|last| pool.offset_of(from as usize).is_none() && pool.offset_of(last).is_none())
-    };
-    store_durable(handle, to, bytes, flags, is_apart, |part, store| {
+    let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
+    let piece = |part: Range<usize>, store: bool| {
         // SAFETY: the program names as many bytes on both sides, of which those that are read lie outside of the pool.
         unsafe {
             if store {
-                to_bytes.add(part.start).copy_from_nonoverlapping(from.add(part.start), part.len());
+                to.add(part.start).copy_from_nonoverlapping(from.add(part.start), part.len());
             }
             std::slice::from_raw_parts(from.add(part.start), part.len())
         }
-    })
-}
-
-/// Fills with a byte.
-fn fill_durable(handle: Handle, to: *mut c_void, byte: u8, bytes: usize, flags: u32) -> bool {
-    if bytes < AROUND_CACHE {
-        return false;
-    }
-    let (filling, to_bytes) = ([byte; PIECE_BYTES], to.cast::<u8>());
-    store_durable(
-        handle,
-        to,
-        bytes,
-        flags,
-        |_| true,
-        |part, store| {
-            if store {
-                // SAFETY: the program names as many bytes.
-                unsafe { to_bytes.add(part.start).write_bytes(byte, part.len()) };
-            }
-            &filling[..part.len()]
-        },
-    )
+    };
+    // What is refused is refused once more, and told, by what the caller does then.
+    pool.direct.copy_durable(range, piece).unwrap_or(false)
 }
 
 /// After a copy: durable, flushed or neither, as its flags say.
@@ -337,9 +301,6 @@ unsafe extern "C" fn pmemobj_memset(
     flags: u32,
 ) -> *mut c_void {
     if !may_store(handle, to, bytes) {
-        return to;
-    }
-    if fill_durable(handle, to, byte as u8, bytes, flags) {
         return to;
     }
     // SAFETY: the program names as many bytes.

@@ -1,4 +1,4 @@
-//! Copies and fills that are durable when they return: their bytes go home while the processor has them at hand.
+//! Copies that are durable when they return: their bytes go home while the processor has them at hand.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
-/// Most bytes that [`DirectPool::store_durable`] asks for at a time: few, so that they stay in the processor's nearest cache.
-pub const PIECE_BYTES: usize = 1024;
+/// Bytes that are on their way at a time: they stay in the processor's nearest cache, and there are not many changes between stores through the cache and around it.
+const PIECE_BYTES: u64 = 8 << 10;
 
 impl DirectPool {
-    /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and [`DirectPool::persist_written`] do one after the other, in
+    /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and then [`DirectPool::persist_written`] do, in
     /// one pass and around the cache. `piece` gives the bytes of a part of the range, counted from its start; where it is told so, it stores
     /// them to the pool as well, as the program would.
     ///
@@ -21,7 +21,7 @@ impl DirectPool {
     ///
     /// # Errors
     /// As [`DirectPool::persist_words`]. Some of the bytes may be stored.
-    pub fn store_durable<'d>(
+    pub fn copy_durable<'d>(
         &self,
         range: Range<u64>,
         mut piece: impl FnMut(Range<usize>, bool) -> &'d [u8],
@@ -35,7 +35,7 @@ impl DirectPool {
         }
         let mut at = range.start;
         while at < range.end {
-            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES as u64);
+            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES);
             let start = (at - range.start) as usize;
             // In place the program's stores are those to the medium, unless the bytes go around the cache.
             let data = piece(start..start + bytes as usize, !in_place || !whole);

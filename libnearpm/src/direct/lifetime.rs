@@ -99,9 +99,11 @@ impl PoolType for DirectPool {
         if !options.read_only {
             secure(&medium, &head, &heap, mode)?;
         }
-        let view = match medium.backing().address() {
-            Some(address) if mode == Mode::InPlace => View::in_place(address, medium.bytes()),
-            _ => medium.backing().working_copy(&heap.ranges_in_use())?,
+        // Asked for no more than is used: what was handed out may be stored through at any time.
+        let address = if mode == Mode::InPlace { medium.backing().address() } else { None };
+        let view = match address {
+            Some(address) => View::in_place(address, medium.bytes()),
+            None => medium.backing().working_copy(&heap.ranges_in_use())?,
         };
         if options.prefault {
             view.populate(0, medium.bytes());

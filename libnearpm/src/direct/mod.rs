@@ -20,7 +20,7 @@
 //! | `lifetime.rs` | create, open, close |
 //! | `pool.rs` | an open pool |
 //! | `outside.rs` | what becomes durable outside of transactions |
-//! | `copies.rs` | copies and fills that are durable when they return |
+//! | `copies.rs` | copies that are durable when they return |
 //! | `append.rs` | appending to its log |
 //! | `by_mechanism.rs` | commits that a mechanism brings home, by the card's commands where the pool is on a card |
 //! | `truncate.rs` | truncating the log, and the segments that it consists of |
@@ -68,7 +68,6 @@ mod unacknowledged;
 
 pub use crate::heap::Reservation;
 pub use crate::options::{Growth, Mode};
-pub use copies::PIECE_BYTES;
 pub use pool::DirectPool;
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};

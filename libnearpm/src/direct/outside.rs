@@ -59,6 +59,10 @@ fn store_changed(backing: &Backing, start: u64, bytes: &[u8]) {
         let (lines, _) = bytes[at..end].as_chunks::<LINE>();
         let (home, _) = home[..lines.len() * LINE].as_chunks_mut::<LINE>();
         backing.load(here, home.as_flattened_mut());
+        if *home.as_flattened() == *lines.as_flattened() {
+            at += home.len() * LINE;
+            continue;
+        }
         for (number, (line, home)) in lines.iter().zip(home).enumerate() {
             if !is_same(line, home) {
                 backing.store(here + (number * LINE) as u64, line);
@@ -126,10 +130,10 @@ impl DirectPool {
         let bytes = range.end - range.start;
         piece.clear();
         piece.try_reserve(STREAMED.min(bytes as usize)).map_err(Error::no_memory("what is written home"))?;
-        if bytes <= (if all_new { SHORT } else { CACHED }) && backing.address().is_some() {
+        if bytes <= (if all_new { SHORT } else { CACHED }) && backing.is_mapped() {
             self.view().append(range.start, bytes as usize, piece);
             self.alive().map_err(|error| self.poison(error))?;
-            if all_new {
+            if all_new || bytes <= LINE_U64 {
                 backing.store(range.start, piece)
             } else {
                 store_changed(backing, range.start, piece)

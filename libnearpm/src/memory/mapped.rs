@@ -361,7 +361,9 @@ impl Memory for MappedMemory {
             return;
         }
         let written = writes.write_ahead(&self.file, offset..offset + bytes);
-        self.synchronising.add(written.start, written.end);
+        if !written.is_empty() {
+            self.synchronising.add(written.start, written.end);
+        }
     }
 
     #[inline]
@@ -427,6 +429,10 @@ impl Memory for MappedMemory {
     /// The processor's caches are coherent with a mapped file: there is nothing to drop.
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
+    }
+
+    fn is_mapped(&self) -> bool {
+        true
     }
 
     fn address(&self) -> Option<*mut u8> {

@@ -40,6 +40,10 @@ impl Backing {
         each!(self, memory => memory.address())
     }
 
+    pub fn is_mapped(&self) -> bool {
+        each!(self, memory => memory.is_mapped())
+    }
+
     /// Makes the memory larger.
     ///
     /// # Errors

@@ -127,6 +127,10 @@ pub trait Memory: Send + Sync {
     fn address(&self) -> Option<*mut u8> {
         None
     }
+    /// Whether it is mapped into this process: who asks for no more than that stores through no pointer.
+    fn is_mapped(&self) -> bool {
+        self.address().is_some()
+    }
 }
 
 /// Checks a range against a memory's size.

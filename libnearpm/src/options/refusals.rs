@@ -50,7 +50,7 @@ impl Request<'_> {
         let backing = medium.backing();
         self.medium = Some(MediumProperties {
             keeps_order: backing.keeps_order(),
-            is_mapped: backing.address().is_some(),
+            is_mapped: backing.is_mapped(),
             has_moved_pages: false,
             has_spare_pages: head.spare > 0,
         });

@@ -530,3 +530,27 @@ fn sparse(path: &Path) {
         file.write_all_at(page, at).unwrap();
     }
 }
+
+/// Objects have all of the pool when a transaction comes that changes more of them than the log has room for.
+#[test]
+fn a_pool_grows_for_its_log() {
+    const OBJECT: u64 = 64 << 10;
+    for growth in [None, up_to(8 * MIB)] {
+        let (_folder, path) = folder();
+        let pool = DirectPool::create(&path, 2 * MIB, &options(None)).unwrap();
+        let objects: Vec<u64> = std::iter::from_fn(|| pool.tx(|tx| tx.alloc_bytes(OBJECT)).ok()).collect();
+        pool.close().unwrap();
+        let pool = DirectPool::open(&path, &options(growth)).unwrap();
+        let changed = pool.tx(|tx| objects.iter().try_for_each(|&object| tx.write(object, &[7; OBJECT as usize])));
+        assert_eq!(changed.is_ok(), growth.is_some(), "{changed:?}");
+        assert_eq!(pool.bytes() > 2 * MIB, growth.is_some());
+        let wanted = if growth.is_some() { 7 } else { 0 };
+        let all_are = |pool: &DirectPool| {
+            objects.iter().all(|&object| bytes_at(pool, object, OBJECT as usize).iter().all(|&byte| byte == wanted))
+        };
+        assert!(all_are(&pool));
+        pool.close().unwrap();
+        sound(&path);
+        assert!(all_are(&DirectPool::open(&path, &options(None)).unwrap()));
+    }
+}

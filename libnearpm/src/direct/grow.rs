@@ -53,7 +53,7 @@ impl DirectPool {
         (bytes > most).then_some("it was not opened to grow so far (Options::growth)")
     }
 
-    /// Makes the pool larger because an object of so many bytes finds no room; `false` where it may not grow.
+    /// Makes the pool larger because an object of so many bytes finds no room, or a segment of the log; `false` where it may not grow.
     pub(super) fn grow_for(&self, bytes: u64) -> Result<bool, Error> {
         let Some(Growth { by, most }) = self.options.growth.filter(|growth| growth.by > 0) else { return Ok(false) };
         let (now, least) = {

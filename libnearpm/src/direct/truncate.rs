@@ -227,6 +227,10 @@ impl DirectPool {
                 }
                 made => made,
             };
+            let made = match made {
+                Err(Error::Full { .. }) if self.grow_for(longest)? => self.make_segment(longest, 0),
+                made => made,
+            };
             shards[slot].lanes[lane].add(made?);
         }
         let lane = &mut shards[slot].lanes[lane];

@@ -128,16 +128,18 @@ impl FileWrites {
         drop(written);
         let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
         if is_blank(&written) {
-            for piece in pieces(&range).filter(|piece| !written[*piece]) {
-                self.write_whole(file, piece as u64 * PIECE, &range, data)?;
-            }
             let touched = pieces(&range);
-            let all_blank = !written[touched.clone()].contains(&true);
+            let whole = (range.start.div_ceil(PIECE) as usize)..(range.end / PIECE) as usize;
+            if data.len() as u64 >= PIECE {
+                // Blocks get written in any case: what is beside them would be more to write, and saves nothing.
+                written[whole].fill(true);
+                return file.write_all_at(data, offset).map(|()| beside);
+            }
+            for piece in touched.clone().filter(|piece| !written[*piece]) {
+                self.write_beside(file, piece as u64 * PIECE, &range)?;
+            }
             beside = touched.start as u64 * PIECE..self.bytes().min(touched.end as u64 * PIECE);
             written[touched].fill(true);
-            if all_blank {
-                return Ok(beside);
-            }
         }
         file.write_all_at(data, offset).map(|()| beside)
     }
@@ -163,18 +165,17 @@ impl FileWrites {
         done
     }
 
-    /// Writes a piece as it is, with what of new bytes falls into it.
-    fn write_whole(&self, file: &File, start: u64, range: &Range<u64>, data: &[u8]) -> io::Result<()> {
+    /// Writes what of a piece lies in front of a range and behind it, as it is.
+    fn write_beside(&self, file: &File, start: u64, range: &Range<u64>) -> io::Result<()> {
         let end = self.bytes().min(start + PIECE);
-        let new = range.start.max(start)..range.end.min(end);
-        let data = &data[(new.start - range.start) as usize..(new.end - range.start) as usize];
-        if data.len() as u64 == end - start {
-            return file.write_all_at(data, start);
+        for part in [start..range.start.min(end), range.end.max(start)..end] {
+            if part.start < part.end {
+                let mut bytes = vec![0; (part.end - part.start) as usize];
+                file.read_exact_at(&mut bytes, part.start)?;
+                file.write_all_at(&bytes, part.start)?;
+            }
         }
-        let mut bytes = vec![0; (end - start) as usize];
-        file.read_exact_at(&mut bytes, start)?;
-        bytes[(new.start - start) as usize..(new.end - start) as usize].copy_from_slice(data);
-        file.write_all_at(&bytes, start)
+        Ok(())
     }
 }
 
@@ -214,6 +215,19 @@ mod tests {
         let stored = |at: u64| bytes[at as usize];
         assert_eq!([8, 16, 24].map(|at| stored(PIECE + at)), [1, 2, 0]);
         assert_eq!([stored(4 * PIECE - 1), stored(4 * PIECE)], [3, 3]);
+    }
+
+    #[test]
+    fn long_writes_leave_what_is_beside_them_alone() {
+        let (file, writes) = reserved();
+        let data = vec![5; 2 * PIECE as usize];
+        assert!(writes.write(&file, PIECE + 512, &data).unwrap().is_empty());
+        assert_eq!(*writes.written.read().unwrap(), [false, false, true, false, false]);
+        assert_eq!(writes.write(&file, PIECE + 8, &[1; 8]).unwrap(), PIECE..2 * PIECE);
+        let mut bytes = vec![0; PIECE as usize];
+        file.read_exact_at(&mut bytes, PIECE).unwrap();
+        assert_eq!(bytes[8..16], [1; 8]);
+        assert!(bytes[16..512].iter().all(|&byte| byte == 0) && bytes[512..].iter().all(|&byte| byte == 5));
     }
 
     /// A piece that is written as it was read would take back what others write meanwhile.

@@ -216,7 +216,7 @@ fn may_store(handle: Handle, to: *mut c_void, bytes: usize) -> bool {
 /// overwritten, and no line has to be written back.
 const AROUND_CACHE: usize = 512;
 
-/// Copies bytes that lie outside of the pool, and makes them durable on the way; see [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable).
+/// Copies bytes that lie beside those that are written, and makes them durable on the way; see [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable).
 /// `false`: it is the caller's to do so, one after the other.
 fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usize, flags: u32) -> bool {
     if bytes < AROUND_CACHE || flags & (memory_flag::NO_FLUSH | memory_flag::NO_DRAIN | memory_flag::CACHED) != 0 {
@@ -226,8 +226,8 @@ fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usi
     let Ok(pool) = pool_in(thread, handle) else { return false };
     let range = range_of(thread, pool, to as usize, bytes);
     let Some(range) = range.filter(|range| range.end - range.start == bytes as u64) else { return false };
-    let last = (from as usize).saturating_add(bytes - 1);
-    let is_apart = pool.offset_of(from as usize).is_none() && pool.offset_of(last).is_none();
+    let (start, source) = (to as usize, from as usize);
+    let is_apart = source.saturating_add(bytes) <= start || start.saturating_add(bytes) <= source;
     if !is_apart || thread.tx.pool_in_work().is_some() {
         return false;
     }
@@ -236,7 +236,7 @@ fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usi
     }
     let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
     let piece = |part: Range<usize>, store: bool| {
-        // SAFETY: the program names as many bytes on both sides, of which those that are read lie outside of the pool.
+        // SAFETY: the program names as many bytes on both sides, which do not overlap, and nobody changes the source of a copy while it runs.
         unsafe {
             if store {
                 to.add(part.start).copy_from_nonoverlapping(from.add(part.start), part.len());

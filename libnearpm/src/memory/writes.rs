@@ -7,7 +7,7 @@
 //!
 //! The first write to a block that was only reserved changes the file system's own tables as well,
 //! with a journal's commit for each synchronisation. A *piece* with such blocks is therefore
-//! written whole when something is stored to it for the first time.
+//! written whole when something shorter is stored to it for the first time.
 
 use std::fs::File;
 use std::io;

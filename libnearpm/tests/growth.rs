@@ -535,7 +535,7 @@ fn sparse(path: &Path) {
 #[test]
 fn a_pool_grows_for_its_log() {
     const OBJECT: u64 = 64 << 10;
-    for growth in [None, up_to(8 * MIB)] {
+    for growth in [None, up_to(32 * MIB)] {
         let (_folder, path) = folder();
         let pool = DirectPool::create(&path, 2 * MIB, &options(None)).unwrap();
         let objects: Vec<u64> = std::iter::from_fn(|| pool.tx(|tx| tx.alloc_bytes(OBJECT)).ok()).collect();

@@ -9,8 +9,8 @@ use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
-/// Bytes that are on their way at a time: they stay in the processor's nearest cache, and there are not many changes between stores through the cache and around it.
-const PIECE_BYTES: u64 = 8 << 10;
+/// Bytes that are on their way at a time: they stay in the processor's nearest cache. With 8 KiB a copy of 64 KiB takes a seventh longer.
+const PIECE_BYTES: u64 = 1 << 10;
 
 impl DirectPool {
     /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and then [`DirectPool::persist_written`] do, in

@@ -28,7 +28,7 @@ const LET_GO: Duration = Duration::from_secs(5);
 pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(), Error> {
     let every = Duration::from_millis(shared.options.sync_ms);
     let (mut swept, mut synchronised, mut tidied) = (Instant::now(), Instant::now(), Instant::now());
-    let (mut touched, mut let_go) = (false, Instant::now());
+    let mut let_go = Instant::now();
     let is_async = shared.options.durability == Level::Async;
     let wait = if is_async { TIDYING.min(every) } else { TIDYING };
     while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
@@ -43,10 +43,9 @@ pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(
         if done || is_time {
             tidied = Instant::now();
         }
-        touched |= done;
-        if touched && let_go.elapsed() >= LET_GO {
+        if let_go.elapsed() >= LET_GO {
             shared.pool.let_pages_go();
-            (touched, let_go) = (false, Instant::now());
+            let_go = Instant::now();
         }
         if swept.elapsed() < HOUSEKEEPING {
             continue;

@@ -149,6 +149,7 @@ impl PoolType for DirectPool {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             sequence: Alone(AtomicU64::new(1)),
             applied: AtomicU64::new(0),
+            let_go_at: AtomicU64::new(0),
             unacknowledged: Unacknowledged::default(),
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
@@ -299,7 +300,7 @@ pub(super) fn load_heap(backing: &Backing, head: &PoolHead, kept: u64, most: u64
     let tables = HeapTables::load(
         HeapLayout::of(head),
         Bitmaps::All,
-        |range| backing.data(range),
+        |range| backing.to_read(range),
         |offset, bytes| {
             backing.load(offset, bytes);
             Ok(())

@@ -44,6 +44,8 @@ pub struct DirectPool {
     pub(super) sequence: Alone<AtomicU64>,
     /// Records up to this number are dead.
     pub(super) applied: AtomicU64,
+    /// What was home when pages were let go.
+    pub(super) let_go_at: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
     pub(super) unacknowledged: Unacknowledged,
     /// New objects are written once, to their place and not to the log: on a file, where bytes cost more than checksums.

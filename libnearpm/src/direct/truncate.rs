@@ -277,10 +277,15 @@ impl DirectPool {
 
     /// Takes pages of an ordinary file out of this process that the system holds in any case: after a truncation
     /// those count for it that were written. What is used again is mapped again; of other memory nothing goes.
-    pub fn let_pages_go(&self) {
-        if let Backing::Mapped(memory) = self.medium.backing() {
+    /// Says whether any could have come since the last time.
+    pub fn let_pages_go(&self) -> bool {
+        let applied = self.applied.load(Ordering::Relaxed);
+        let Backing::Mapped(memory) = self.medium.backing() else { return false };
+        let came = self.let_go_at.swap(applied, Ordering::Relaxed) != applied;
+        if came {
             memory.let_pages_go();
         }
+        came
     }
 
     /// Truncates the log while other threads go on.

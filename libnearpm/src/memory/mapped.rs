@@ -19,7 +19,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 #[cfg(target_os = "linux")]
 use super::dax;
 use super::guard::Guard;
-use super::space::{self, Space};
+use super::space::{self, Data, Space};
 use super::synchronising::Synchronising;
 use super::view::View;
 use super::writes::{self, FileWrites};
@@ -100,6 +100,7 @@ pub struct MappedMemory {
     synchronising: Synchronising,
     /// Where the file has room on its medium, unless that is everywhere.
     space: Option<Space>,
+    data: Data,
     /// Kept open: it holds the lock on the pool.
     file: File,
     path: PathBuf,
@@ -148,7 +149,8 @@ impl MappedMemory {
         let writes = if flush == Flush::Sync { FileWrites::new(&file, bytes) } else { None };
         let synchronising = Synchronising::new(&file, most, flush == Flush::Sync);
         let bytes = AtomicU64::new(bytes);
-        Ok(MappedMemory { guard, map, bytes, most, flush, writes, synchronising, space, file, path: path.to_owned() })
+        let (data, path) = (Data::default(), path.to_owned());
+        Ok(MappedMemory { guard, map, bytes, most, flush, writes, synchronising, space, data, file, path })
     }
 
     /// Takes room on the medium for a range, where the file has holes.
@@ -181,7 +183,7 @@ impl MappedMemory {
         if self.is_complete() && space::is_tmpfs(&self.file) {
             return vec![range];
         }
-        space::data(&self.file, range)
+        self.data.parts(&self.file, range)
     }
 
     /// Whether a range may be accessed through the mapping.

@@ -158,6 +158,13 @@ impl Backing {
         }
     }
 
+    /// The parts of a range that are to be read, because they may be other than zero.
+    pub fn to_read(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        // So few bytes are read sooner than a file system looks through all that follows for the next hole.
+        const READ_SOONER: u64 = 4 << 20;
+        if range.end - range.start <= READ_SOONER { vec![range] } else { self.data(range) }
+    }
+
     /// Whether it is a file of this computer, behind which nobody writes.
     pub fn is_file(&self) -> bool {
         !matches!(self, Backing::Other(_))
@@ -363,7 +370,7 @@ impl Medium {
     pub fn words(&self, range: Range<u64>) -> impl Iterator<Item = (u64, u64)> + '_ {
         const PIECE: u64 = 1 << 16;
         let whole = |part: Range<u64>| part.start / 8 * 8..part.end.next_multiple_of(8);
-        let parts = self.backing.data(range).into_iter().map(whole);
+        let parts = self.backing.to_read(range).into_iter().map(whole);
         let pieces =
             parts.flat_map(|part| part.clone().step_by(PIECE as usize).map(move |at| at..part.end.min(at + PIECE)));
         pieces.flat_map(|piece| {

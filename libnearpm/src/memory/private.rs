@@ -4,7 +4,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Memory, View, check_range, space};
+use super::space::Data;
+use super::{Memory, View, check_range};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 
@@ -15,6 +16,7 @@ pub(crate) struct PrivateMemory {
     bytes: u64,
     /// What was stored to.
     stored: Mutex<IntervalSet>,
+    data: Data,
     /// Kept open: it holds the lock on the pool.
     file: File,
 }
@@ -22,7 +24,7 @@ pub(crate) struct PrivateMemory {
 impl PrivateMemory {
     /// The memory of a view, with the file that it shows.
     pub fn new(view: View, bytes: u64, file: File) -> PrivateMemory {
-        PrivateMemory { view, bytes, stored: Mutex::default(), file }
+        PrivateMemory { view, bytes, stored: Mutex::default(), data: Data::default(), file }
     }
 
     /// What was stored to, rising.
@@ -33,7 +35,7 @@ impl PrivateMemory {
     /// The parts of a range that may be other than zero.
     pub fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut parts = IntervalSet::default();
-        space::data(&self.file, range.clone()).into_iter().for_each(|part| parts.insert(part));
+        self.data.parts(&self.file, range.clone()).into_iter().for_each(|part| parts.insert(part));
         let inside = |part: Range<u64>| part.start.max(range.start)..part.end.min(range.end);
         self.stored().into_iter().map(inside).filter(|part| !part.is_empty()).for_each(|part| parts.insert(part));
         parts.iter().collect()

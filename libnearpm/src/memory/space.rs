@@ -85,28 +85,68 @@ pub(crate) fn is_tmpfs(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
 }
 
-/// The parts of a range of a file that may be other than zero. On tmpfs each question goes through all pages up to the next hole.
-pub(crate) fn data(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
-    let mut parts = Vec::new();
-    let mut at = range.start;
-    while at < range.end {
-        let start = match seek(file, SeekFrom::Data(at)) {
-            Ok(start) => start,
-            Err(Errno::NXIO) => break,
-            // The file system does not tell.
-            Err(_) => at,
-        };
-        if start >= range.end {
-            break;
+/// Where a file has data, as far as was asked. Holes that come later are not seen: they are read as zeros.
+#[derive(Default)]
+pub(crate) struct Data(Mutex<Range<u64>>);
+
+impl Data {
+    /// The parts of a range of a file that may be other than zero.
+    pub fn parts(&self, file: &File, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            if !known.contains(&at) {
+                match seek(file, SeekFrom::Data(at)) {
+                    Ok(start) => *known = start..seek(file, SeekFrom::Hole(start)).unwrap_or(range.end),
+                    Err(Errno::NXIO) => break,
+                    // The file system does not tell.
+                    Err(_) => *known = at..range.end,
+                }
+            }
+            let part = known.start.max(at)..known.end.min(range.end);
+            if part.is_empty() {
+                break;
+            }
+            at = part.end;
+            parts.push(part);
         }
-        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(range.end).min(range.end);
-        parts.push(start..end);
-        at = end.max(start + 1);
+        parts
     }
-    parts
 }
 
 /// Whether an error says that the medium, or what the process may have of it, is full.
 pub(crate) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn data_is_told_between_holes_and_what_is_known_is_not_asked_again() {
+        const PART: u64 = 1 << 20;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 * PART).unwrap();
+        for part in [1, 2, 5] {
+            file.write_all_at(&vec![1; PART as usize], part * PART).unwrap();
+        }
+        let told = Data::default().parts(&file, 0..8 * PART);
+        // Not every file system tells, and holes may be told for data.
+        let holds = |parts: &[Range<u64>], at: u64| parts.iter().any(|part| part.contains(&at));
+        assert!([1, 2, 5].iter().all(|part| holds(&told, part * PART) && holds(&told, (part + 1) * PART - 1)));
+        if holds(&told, 0) {
+            return;
+        }
+        assert_eq!(told, [PART..3 * PART, 5 * PART..6 * PART]);
+        let data = Data::default();
+        assert_eq!(data.parts(&file, PART + 10..PART + 20), [PART + 10..PART + 20]);
+        // The next question, which lies in what was found, is not one to the system.
+        file.set_len(0).unwrap();
+        assert_eq!(data.parts(&file, 2 * PART..3 * PART), [2 * PART..3 * PART]);
+        assert_eq!(data.parts(&file, 4 * PART..8 * PART), []);
+    }
 }

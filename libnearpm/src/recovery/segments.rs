@@ -24,6 +24,7 @@ use super::Recovery;
 use super::at_home::AtHome;
 use super::found::{Found, is_later};
 use super::home::Home;
+use super::pieces::Pieces;
 use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
@@ -173,10 +174,10 @@ pub(crate) fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<S
 /// The records of a segment that are behind `applied`. What follows them was torn by a power cut, or was never there: records that were
 /// made later would show that it is damage.
 pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result<Vec<Found>, Error> {
-    let bytes = medium.load_vec(segment.offset, segment.bytes);
+    let mut pieces = Pieces::new(medium, *segment);
     let mut records = Vec::new();
     let (mut at, mut last) = (SegmentHead::SIZE, 0);
-    while let Some((head, body)) = bytes.get(at..).and_then(|rest| RecordHead::decode(rest, segment.nonce)) {
+    while let Some((head, body)) = pieces.record(at) {
         if head.sequence <= last {
             break;
         }
@@ -188,9 +189,8 @@ pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result
         at += RecordHead::stride(head.bytes.into()) as usize;
     }
     let newest = last.max(applied);
-    let is_later =
-        |at| RecordHead::decode(&bytes[at..], segment.nonce).is_some_and(|(head, _)| is_later(&head, newest));
-    if (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {
+    let is_later = |at| pieces.record(at).is_some_and(|(head, _)| is_later(&head, newest));
+    if (at..segment.bytes as usize).step_by(LINE).skip(1).any(is_later) {
         return Err(Class::RecordSum.at(segment.offset + at as u64));
     }
     Ok(records)

@@ -145,7 +145,10 @@ impl Redis {
     pub fn new(pool: &DirectPool, options: &Options, totals: Arc<Totals>, access: Arc<Access>) -> Result<Redis, Error> {
         let root = pool.tx(|tx| {
             let root = tx.root_or_zeroed::<RedisRoot>()?;
-            tx.set(root.format(), FORMAT)?;
+            // A restart writes nothing, so that it need not wait for the log.
+            if tx.get(root.format())? != FORMAT {
+                tx.set(root.format(), FORMAT)?;
+            }
             Ok(root)
         })?;
         let state = State {

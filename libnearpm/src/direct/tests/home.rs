@@ -177,3 +177,25 @@ fn persisted_words_are_home_and_older_records_do_not_come_over_them() {
     check(&memory, 4);
     assert_eq!(entries(&pool), before, "the log is done with it");
 }
+
+#[test]
+fn pages_go_once_for_each_truncation_whoever_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = crate::options::Options::new().survives(crate::memory::Survives::ProcessCrash);
+    let pool = DirectPool::create(path.to_str().unwrap(), 4 << 20, &options).unwrap();
+    let mut tx = pool.begin().unwrap();
+    let object = tx.alloc(&pool, OBJECT_BYTES).unwrap().offset;
+    tx.set_root(object);
+    tx.commit(&pool).unwrap();
+    assert!(!pool.let_pages_go(), "nothing is home yet");
+    // The log is full again and again: commits bring home what it holds.
+    for value in 1..=30_u8 {
+        put(&pool, &[(0, &vec![value; OBJECT_BYTES as usize])]);
+    }
+    assert!(pool.let_pages_go());
+    assert!(!pool.let_pages_go());
+    truncate(&pool);
+    assert!(pool.let_pages_go() && !pool.let_pages_go());
+    assert_eq!(peek(&pool, object..object + OBJECT_BYTES), vec![30; OBJECT_BYTES as usize]);
+}

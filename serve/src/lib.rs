@@ -18,6 +18,7 @@
 //! | `store` | keys and values in a pool |
 //! | [`redis`], [`memcached`] | the protocols |
 //! | [`tally`] | what is counted |
+//! | [`fuzzing`] | what holds of the parsers for every input |
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -28,6 +29,7 @@ mod connection;
 mod effects;
 mod fault;
 pub mod foreground;
+pub mod fuzzing;
 mod glob;
 mod house;
 mod limits;

@@ -9,17 +9,18 @@
 #[allow(dead_code, reason = "the tests use more of it")]
 mod client;
 mod proof;
+mod servers;
 mod ycsb;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use nearpm_serve::{Options, start_memcached, start_redis};
+use nearpm_serve::{start_memcached, start_redis};
 use proof::{KEYS, Test};
+use servers::{Running, options, stock};
 use statrs::statistics::{Data, Median};
 
 /// Measure our servers beside the stock ones.
@@ -53,50 +54,6 @@ impl Arguments {
     fn wants(&self, protocol: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == protocol)
     }
-}
-
-/// A server that was started; dropping it stops it.
-struct Running {
-    address: SocketAddr,
-    _server: Box<dyn std::any::Any>,
-}
-
-struct Stock(Child);
-
-impl Drop for Stock {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts a stock server at a free port.
-fn stock(program: &str, arguments: &[&str]) -> Result<Running> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-    let mut command = Command::new(program);
-    command.args(arguments).arg(address.port().to_string()).stdout(Stdio::null());
-    let child = command.spawn().with_context(|| format!("{program} is not installed"))?;
-    let server = Stock(child);
-    for _ in 0..200 {
-        if TcpStream::connect(address).is_ok() {
-            return Ok(Running { address, _server: Box::new(server) });
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    bail!("{program} does not listen");
-}
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    options: Options,
-}
-
-fn options(folder: &Path, more: &[&str]) -> Result<Options> {
-    let pool = folder.join("pool");
-    let pool = pool.to_str().context("the folder's name is no text")?;
-    let line = ["compare", "--listen", "127.0.0.1:0", "--bytes", "256M", "--pool", pool];
-    Ok(Line::parse_from(line.iter().chain(more)).options)
 }
 
 /// What is compared: a name, and how a server is started in a folder.

@@ -27,7 +27,7 @@ mod commands;
 mod config;
 mod db;
 mod dispatch;
-mod dump;
+pub(crate) mod dump;
 mod elements;
 mod expiry;
 mod generic;
@@ -46,7 +46,7 @@ mod rank;
 mod rename;
 mod reply;
 mod request;
-mod resp;
+pub(crate) mod resp;
 mod run;
 mod scan;
 mod serve;
@@ -65,6 +65,7 @@ mod watch;
 mod words;
 mod zsets;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -72,6 +73,7 @@ use std::time::Instant;
 use nearpm::prelude::*;
 
 use crate::access::Access;
+use crate::fault::system;
 use crate::options::{Eviction, Options, Renamed};
 use crate::service::Turn;
 use crate::store::{Item, Keys, Keyspace, Name, expired};
@@ -146,8 +148,13 @@ impl Redis {
         let root = pool.tx(|tx| {
             let root = tx.root_or_zeroed::<RedisRoot>()?;
             // A restart writes nothing, so that it need not wait for the log.
-            if tx.get(root.format())? != FORMAT {
-                tx.set(root.format(), FORMAT)?;
+            match tx.get(root.format())? {
+                FORMAT => {}
+                0 => tx.set(root.format(), FORMAT)?,
+                _ => {
+                    let why = "its collections are of another version of this server";
+                    return Err(system("use the pool", io::Error::new(io::ErrorKind::Unsupported, why)));
+                }
             }
             Ok(root)
         })?;

@@ -40,6 +40,20 @@ fn values_and_expiry_survive_a_restart() {
 }
 
 #[test]
+fn a_restart_writes_nothing() {
+    let folder = Folder::new();
+    let bytes = || std::fs::read(folder.path("pool")).expect("the pool's file");
+    let redis = server(&folder, &[]);
+    assert_eq!(Client::connect(redis.address()).say("set a 1"), ok());
+    redis.stop().expect("an orderly end");
+    let before = bytes();
+    let redis = server(&folder, &[]);
+    assert_eq!(Client::connect(redis.address()).say("get a"), bulk("1"));
+    redis.stop().expect("an orderly end");
+    assert!(before == bytes(), "the log, too, is made when something is written");
+}
+
+#[test]
 fn version_three() {
     let folder = Folder::new();
     let redis = server(&folder, &[]);

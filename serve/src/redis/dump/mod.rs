@@ -9,8 +9,8 @@
 
 mod input;
 mod packed;
-mod read;
-mod write;
+pub(crate) mod read;
+pub(crate) mod write;
 
 use nearpm::prelude::*;
 

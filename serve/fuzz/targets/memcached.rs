@@ -1,0 +1,5 @@
+//! Requests of memcached's protocol.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| nearpm_serve::fuzzing::memcached(data));

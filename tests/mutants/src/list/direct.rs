@@ -157,8 +157,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "damage in the middle of the log is taken for a torn end",
         file: RECOVER,
-        find: "if (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {",
-        with: "if !FAULT && (at..bytes.len()).step_by(LINE).skip(1).any(is_later) {",
+        find: "if (at..segment.bytes as usize).step_by(LINE).skip(1).any(is_later) {",
+        with: "if !FAULT && (at..segment.bytes as usize).step_by(LINE).skip(1).any(is_later) {",
         tests: library("check", "classes"),
     },
     Mutant {

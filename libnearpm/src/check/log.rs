@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::memory::Medium;
 use crate::recovery;
-use crate::recovery::segments::{self, SegmentAt};
+use crate::recovery::pieces::SegmentAt;
+use crate::recovery::segments;
 
 /// What is wrong with rings, segments and records.
 pub(super) fn examine(medium: &Medium, head: &PoolHead) -> Vec<Found> {

@@ -143,10 +143,11 @@ mod tests {
         }
         assert_eq!(told, [PART..3 * PART, 5 * PART..6 * PART]);
         let data = Data::default();
-        assert_eq!(data.parts(&file, PART + 10..PART + 20), [PART + 10..PART + 20]);
+        let alone = |range: Range<u64>| assert_eq!(data.parts(&file, range.clone()), vec![range; 1]);
+        alone(PART + 10..PART + 20);
         // The next question, which lies in what was found, is not one to the system.
         file.set_len(0).unwrap();
-        assert_eq!(data.parts(&file, 2 * PART..3 * PART), [2 * PART..3 * PART]);
+        alone(2 * PART..3 * PART);
         assert_eq!(data.parts(&file, 4 * PART..8 * PART), []);
     }
 }

@@ -32,7 +32,7 @@ mod at_home;
 mod found;
 mod gathered;
 pub(crate) mod home;
-mod pieces;
+pub(crate) mod pieces;
 pub(crate) mod segments;
 
 /// What the recovery at open found and did.

@@ -3,11 +3,18 @@
 
 use nearpm_interface::record::RecordHead;
 
-use super::segments::SegmentAt;
 use crate::memory::Medium;
 
 /// Bytes that are read at once.
 const PIECE: usize = 256 << 10;
+
+/// A segment's offset, bytes and nonce.
+#[derive(Clone, Copy)]
+pub(crate) struct SegmentAt {
+    pub offset: u64,
+    pub bytes: u64,
+    pub nonce: u64,
+}
 
 /// The bytes of a segment.
 pub(super) struct Pieces<'m> {

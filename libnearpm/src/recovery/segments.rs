@@ -24,7 +24,7 @@ use super::Recovery;
 use super::at_home::AtHome;
 use super::found::{Found, is_later};
 use super::home::Home;
-use super::pieces::Pieces;
+use super::pieces::{Pieces, SegmentAt};
 use crate::damage::Class;
 use crate::error::Error;
 use crate::heap::HeapLayout;
@@ -105,14 +105,6 @@ impl SegmentWords {
             _ => 1,
         }
     }
-}
-
-/// A segment's offset, bytes and nonce.
-#[derive(Clone, Copy)]
-pub(crate) struct SegmentAt {
-    pub offset: u64,
-    pub bytes: u64,
-    pub nonce: u64,
 }
 
 /// What a word says, if the heap has so many chunks.

@@ -35,7 +35,7 @@
 //!
 //! | modules | hold |
 //! |---|---|
-//! | `error`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
+//! | `error`, `events`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
 //! | `stripes`, `memory`, `lint`, `options`, `part` | media, and how pools are created and opened |
 //! | `executor`, `lane` | who makes the copies, and the log rings |
 //! | `heap`, `spans`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
@@ -58,6 +58,7 @@ pub mod collections;
 mod damage;
 pub mod direct;
 pub mod error;
+mod events;
 mod executor;
 mod heap;
 mod interval;
@@ -90,7 +91,7 @@ pub use direct::Tx;
 pub use error::{Error, Problem};
 pub use lint::{Fault, Lint, LintReport};
 pub use memory::Survives;
-pub use nearpm_derive::Persistent;
+pub use nearpm_derive::{Persistent, PersistentEnum};
 pub use nearpm_driver::pci::Caching;
 pub use options::{Durability, Engine, Mechanism, Mode, Options, Synchronisation};
 pub use pool::{CardPool, Location, Pool, list, remove};

@@ -1,4 +1,4 @@
-//! The gate and the locks of a pool in every order of events that their memory model allows (loom), up to a number of preemptions.
+//! The gate, the locks and the copies of pages of a pool in every order of events that their memory model allows (loom), up to a number of preemptions.
 //!
 //! The files are those of the library, with loom's atomics and locks in the place of the system's.
 
@@ -6,20 +6,27 @@
 mod gate;
 #[path = "../src/typed/locks.rs"]
 mod locks;
+#[path = "../src/typed/page_copies.rs"]
+#[allow(dead_code, reason = "the library's own; the programs here use a part of it")]
+mod page_copies;
 
 /// What the library takes from the standard library.
 mod sync {
-    pub use loom::sync::atomic::{AtomicU64, Ordering};
+    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
     pub use loom::sync::{Condvar, Mutex, MutexGuard};
     /// Looking again is another order of events, which loom tries anyway.
     pub const SPINS: u32 = 0;
+    /// Fewer, as loom watches each.
+    pub const TABLE: usize = 2;
 }
 
 use gate::{Gate, Role};
 use locks::{Hold, LockTable};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use page_copies::PageCopies;
 
 /// Something that the gate protects: loom reports an access that another one does not happen before.
 struct Guarded {
@@ -137,4 +144,38 @@ fn locks_exclude_and_never_wait_in_a_circle() {
         // SAFETY: the other threads have ended.
         assert_eq!([0, 1].map(|at| table.1[at].with(|value| unsafe { *value })), [2, 2]);
     });
+}
+
+/// Writers that change words of one page, each the one of its number, and a reader of a snapshot that was taken before.
+fn writers_beside_a_snapshot(writers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let page = Arc::new(([AtomicU64::new(7), AtomicU64::new(7)], PageCopies::new(0..page_copies::PAGE as u64)));
+        let load = |words: &[AtomicU64; 2], offset: u64, to: &mut [u8]| {
+            for (at, word) in to.chunks_exact_mut(8).enumerate() {
+                let value = words.get(offset as usize / 8 + at).map_or(0, |word| word.load(Ordering::Relaxed));
+                word.copy_from_slice(&value.to_le_bytes());
+            }
+        };
+        let writers: Vec<_> = (0..writers)
+            .map(|writer| {
+                let page = page.clone();
+                thread::spawn(move || {
+                    let offset = 8 * writer as u64;
+                    page.1.keep(&(offset..offset + 8), |offset, to| load(&page.0, offset, &mut to[..16]));
+                    page.0[writer].store(8, Ordering::Relaxed);
+                })
+            })
+            .collect();
+        let mut seen = [0; 16];
+        page.1.read(0, &mut seen, |offset, to| load(&page.0, offset, to)).expect("there is memory");
+        assert_eq!(seen, [7, 0, 0, 0, 0, 0, 0, 0].repeat(2)[..]);
+        writers.into_iter().for_each(|writer| writer.join().expect("no thread panics"));
+        assert_eq!(page.1.count(), 1, "one page, once");
+    });
+}
+
+#[test]
+fn a_snapshot_sees_no_store_that_came_after_it() {
+    writers_beside_a_snapshot(1, 4);
+    writers_beside_a_snapshot(2, 3);
 }

@@ -1,4 +1,5 @@
-//! Values and collections that programs look for first: options, spans of time, codes, sets, keys of bytes, both directions.
+//! Values and collections that programs look for first: options, spans of time, codes, tuples, enums, sets, keys of bytes, both directions,
+//! cursors, and what drains.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use nearpm::collections::{PBTreeSet, PBytes, PHashSet};
 use nearpm::memory::VolatileMemory;
 use nearpm::prelude::*;
-use nearpm::typed::{PCode, PDuration, POption};
+use nearpm::typed::{PCode, PDuration, PEnum, POption, PTuple2, PTuple3};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +181,144 @@ fn a_root_of_a_former_type_becomes_one_of_the_new_type_or_stays() {
     assert!(matches!(other, Err(Error::RootType { .. })));
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, nearpm::PersistentEnum)]
+enum Shape {
+    Nothing,
+    Circle { radius: u32, name: PString2 },
+    Line(u8, [u16; 3]),
+    Inner(Option<Ptr<PEnum<Self>>>),
+}
+
+/// A text that can be compared, for tests: the handle alone.
+#[derive(Clone, Copy, Debug, Persistent)]
+#[repr(C)]
+struct PString2(PString);
+
+impl PartialEq for PString2 {
+    fn eq(&self, other: &PString2) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+#[test]
+fn enums_come_back_with_their_fields_and_free_what_they_own() {
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    struct Shapes {
+        one: PEnum<Shape>,
+        all: PVec<PEnum<Shape>>,
+    }
+    let pool = pool();
+    let root = pool.tx(|tx| tx.root_or_zeroed::<Shapes>()).unwrap();
+    let before = used(&pool);
+    assert_eq!(pool.read(|from| from.get(root.one())).unwrap().get(), Ok(Shape::Nothing));
+    assert_eq!(size_of::<PEnum<Shape>>(), 8 + 32, "the longest variant has 28 bytes");
+    pool.tx(|tx| {
+        let name = PString2(PString::with(tx, "owned by a variant")?);
+        let circle = Shape::Circle { radius: u32::MAX, name };
+        let inner = tx.alloc(PEnum::from(Shape::Line(3, [1, 2, 0xffff])))?;
+        let all = [circle, Shape::Line(255, [9, 8, 7]), Shape::Nothing, Shape::Inner(Some(inner))];
+        root.all().extend(tx, &all.map(PEnum::from))?;
+        let read = root.all().to_vec(tx)?;
+        assert_eq!(read.iter().map(|shape| shape.get().unwrap()).collect::<Vec<_>>(), all);
+        assert_eq!(tx.get(inner)?, Shape::Line(3, [1, 2, 0xffff]).into());
+        tx.free(inner)
+    })
+    .unwrap();
+    assert!(used(&pool) > before);
+    pool.tx(|tx| root.all().clear(tx)).unwrap();
+    assert_eq!(used(&pool), before);
+    pool.tx(|tx| tx.write(Ptr::offset(root.one()) + 32, &4u64.to_le_bytes())).unwrap();
+    let unknown = pool.read(|from| from.get(root.one())).unwrap();
+    assert_eq!(unknown.get(), Err(4));
+    pool.tx(|tx| unknown.release(tx)).unwrap();
+}
+
+#[test]
+fn tuples_are_keys_and_values() {
+    type Sales = PBTreeMap<PTuple2<u32, [u8; 4]>, PTuple3<u64, PString, u64>>;
+    let pool = pool();
+    let sales = pool.tx(|tx| tx.root_or_zeroed::<Sales>()).unwrap();
+    let before = used(&pool);
+    pool.tx(|tx| {
+        for (shop, day) in [(2, 1), (1, 2), (1, 1)] {
+            let text = PString::with(tx, "what was sold")?;
+            sales.insert(tx, &(shop, [day; 4]).into(), (u64::from(shop), text, 7).into())?;
+        }
+        let slot = sales.slot(tx, &PTuple2(1, [2; 4]))?.unwrap();
+        tx.set(slot._2(), 9)
+    })
+    .unwrap();
+    let keys = pool.read(|from| sales.iter(from)?.map(|sale| Ok((sale?.0).get())).collect::<Result<Vec<_>, _>>());
+    assert_eq!(keys.unwrap(), [(1, [1; 4]), (1, [2; 4]), (2, [1; 4])]);
+    let value = pool.read(|from| sales.get(from, &PTuple2(1, [2; 4]))).unwrap().unwrap();
+    assert_eq!((value.0, value.2), (1, 9));
+    pool.tx(|tx| sales.clear(tx)).unwrap();
+    assert!(used(&pool) <= before);
+}
+
+#[test]
+fn what_is_drained_is_the_callers() {
+    #[derive(Clone, Copy, Persistent)]
+    #[repr(C)]
+    struct All {
+        row: PVec<PString>,
+        queue: PQueue<PString>,
+        hash: PHashMap<PString, PString>,
+        tree: PBTreeMap<PString, PString>,
+    }
+    let pool = pool();
+    let all = pool.tx(|tx| tx.root_or_zeroed::<All>()).unwrap();
+    let before = used(&pool);
+    let names: Vec<String> = (0..100).map(|number| format!("number {number:03}")).collect();
+    pool.tx(|tx| {
+        for name in &names {
+            let text = PString::with(tx, name)?;
+            all.row().push(tx, text)?;
+            let text = PString::with(tx, name)?;
+            all.queue().push(tx, text)?;
+            let text = PString::with(tx, name)?;
+            all.hash().insert(tx, name, text)?;
+            let text = PString::with(tx, name)?;
+            all.tree().insert(tx, name, text)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    pool.tx(|tx| {
+        let middle = all.row().drain(tx, 10..=19)?;
+        assert_eq!((middle.len(), middle[3].read(tx)?), (10, names[13].clone()));
+        assert_eq!(all.row().len(tx)?, 90);
+        assert_eq!(all.row().get(tx, 10)?.unwrap().read(tx)?, names[20]);
+        assert!(all.row().drain(tx, 90..)?.is_empty());
+        let rest = all.row().drain(tx, ..)?;
+        assert_eq!((rest.len(), all.row().len(tx)?), (90, 0));
+        let queue = all.queue().drain(tx)?;
+        let mut hash = all.hash().drain(tx)?;
+        hash.sort_by(|a, b| a.0.cmp(&b.0));
+        let tree = all.tree().drain(tx)?;
+        assert!(all.queue().is_empty(tx)? && all.hash().is_empty(tx)? && all.tree().is_empty(tx)?);
+        assert!(tree.iter().map(|(key, _)| key).eq(&names) && hash.iter().map(|(key, _)| key).eq(&names));
+        let values = tree.iter().chain(&hash).map(|(_, value)| value).chain(&queue);
+        for (value, name) in values.zip(names.iter().cycle()) {
+            assert_eq!(&value.read(tx)?, name);
+        }
+        let values = tree.into_iter().chain(hash).map(|(_, value)| value).chain(queue).chain(rest).chain(middle);
+        values.into_iter().try_for_each(|value| value.release(tx))?;
+        all.row().clear(tx)
+    })
+    .unwrap();
+    assert_eq!(used(&pool), before);
+}
+
+#[test]
+#[should_panic(expected = "values 1 to 3 of 2")]
+fn what_is_drained_is_there() {
+    let pool = pool();
+    let row = pool.tx(|tx| tx.root_or_zeroed::<PVec<u64>>()).unwrap();
+    pool.tx(|tx| row.extend(tx, &[1, 2]).and_then(|()| row.drain(tx, 1..3)).map(drop)).unwrap();
+}
+
 proptest! {
     #[test]
     fn a_range_backwards_is_the_range_turned_round(
@@ -207,5 +346,46 @@ proptest! {
         prop_assert!(back.iter().rev().eq(there.iter()));
         let expected = keys.iter().filter(|&&key| std::ops::RangeBounds::contains(&bounds, &key));
         prop_assert!(expected.map(|&key| (key, key + 1)).eq(there));
+    }
+
+    /// A cursor walks as one in a sorted row does.
+    #[test]
+    fn a_cursor_goes_both_ways(
+        keys in prop::collection::btree_set(0u64..300, 0..200), start in 0u64..310, kind in 0..6u8,
+        steps in prop::collection::vec(prop::bool::ANY, 0..300),
+    ) {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        #[derive(Clone, Copy, Persistent)]
+        #[repr(C)]
+        struct Map { map: PBTreeMap<u64, u64> }
+        let pool = pool();
+        let map = pool.tx(|tx| tx.root_or_zeroed::<Map>()).unwrap().map();
+        pool.tx(|tx| keys.iter().try_for_each(|key| map.insert(tx, key, key + 1).map(drop))).unwrap();
+        let row: Vec<u64> = keys.into_iter().collect();
+        let below = row.iter().filter(|&&key| key < start).count();
+        let found = usize::from(row.contains(&start));
+        pool.read(|from| {
+            let (mut cursor, mut at) = match kind {
+                0 => (map.lower_bound(from, Included(&start))?, below),
+                1 => (map.lower_bound(from, Excluded(&start))?, below + found),
+                2 => (map.lower_bound(from, Unbounded)?, 0),
+                3 => (map.upper_bound(from, Included(&start))?, below + found),
+                4 => (map.upper_bound(from, Excluded(&start))?, below),
+                _ => (map.upper_bound(from, Unbounded)?, row.len()),
+            };
+            let entry = |at: Option<usize>| at.and_then(|at| row.get(at)).map(|&key| (key, key + 1));
+            for forwards in steps {
+                assert_eq!(cursor.peek_next()?, entry(Some(at)));
+                assert_eq!(cursor.peek_prev()?, entry(at.checked_sub(1)));
+                if forwards {
+                    assert_eq!(cursor.next()?, entry(Some(at)));
+                    at = (at + 1).min(row.len());
+                } else {
+                    assert_eq!(cursor.prev()?, entry(at.checked_sub(1)));
+                    at = at.saturating_sub(1);
+                }
+            }
+            Ok::<_, Error>(())
+        }).unwrap();
     }
 }

@@ -1,6 +1,8 @@
-//! `#[derive(Persistent)]`, which `nearpm` exports: use it from there.
+//! `#[derive(Persistent)]` and `#[derive(PersistentEnum)]`, which `nearpm` exports: use them from there.
 
 #![warn(missing_docs)]
+
+mod variants;
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -19,6 +21,16 @@ use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Field, Member, Result
 pub fn persistent(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+/// Makes an enum one that may lie in a pool, as a `PEnum`: the fields of its variant, then its number.
+///
+/// The enum must be `Copy` and have no parameters, and all fields of its variants must be `Persistent`. Variants are numbered in the order in which they
+/// are written, from 0 on, whatever numbers the enum gives them.
+#[proc_macro_derive(PersistentEnum)]
+pub fn persistent_enum(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    variants::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
 /// A field, as what is generated names it.

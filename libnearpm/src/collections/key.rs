@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::Error;
 use crate::typed::persistent::bytes_of;
+use crate::typed::{PTuple2, PTuple3, PTuple4};
 use crate::{Load, Persistent, Store};
 
 /// A type that a map finds values by: every [`PlainKey`], and [`PString`](super::PString), which is looked up by a `&str`.
@@ -49,6 +50,12 @@ macro_rules! plain {
 plain!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128);
 
 impl<K: PlainKey, const N: usize> PlainKey for [K; N] {}
+
+impl<A: PlainKey, B: PlainKey> PlainKey for PTuple2<A, B> {}
+
+impl<A: PlainKey, B: PlainKey, C: PlainKey> PlainKey for PTuple3<A, B, C> {}
+
+impl<A: PlainKey, B: PlainKey, C: PlainKey, D: PlainKey> PlainKey for PTuple4<A, B, C, D> {}
 
 impl<K: PlainKey> Key for K {
     type Query = K;

@@ -18,24 +18,31 @@
 //! A call that finds no room at its first step has changed nothing, and the transaction may go on. One that fails later leaves the collection half changed,
 //! so that the transaction can only be aborted: its commit fails.
 //!
+//! `drain` takes out all that is there, as a `Vec`.
+//!
 //! A collection owns its memory, and not what pointers in its values point to. It is freed by `clear`, together with what the values own:
 //! text in a vector, say. Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which
 //! only one may be changed.
 
 mod btree;
 mod bytes;
+mod drain;
 mod hashmap;
 mod key;
 mod queue;
+#[cfg(feature = "serde")]
+mod serialised;
 mod set;
 mod string;
 mod vector;
 
-pub use btree::{Backwards, PBTreeMap, Range, Ranked};
+pub use btree::{Backwards, Cursor, PBTreeMap, Range, Ranked};
 pub use bytes::PBytes;
 pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};
 pub use queue::{Items, PQueue};
+#[cfg(feature = "serde")]
+pub use serialised::Serialised;
 pub use set::{PBTreeSet, PHashSet};
 pub use string::PString;
 pub use vector::{PVec, Values};

@@ -38,7 +38,7 @@ const FIRST: u64 = 4;
 pub struct PVec<T: Persistent> {
     /// The first value, `None` while there is no room.
     data: Option<Ptr<T>>,
-    length: u64,
+    pub(super) length: u64,
     /// Values that there is room for.
     room: u64,
 }

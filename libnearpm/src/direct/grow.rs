@@ -4,6 +4,7 @@ use nearpm_interface::media::CHUNK_BYTES;
 
 use super::DirectPool;
 use crate::error::{Error, Problem};
+use crate::events::event;
 use crate::heap::HeapLayout;
 use crate::memory::Backing;
 use crate::options::Growth;
@@ -35,6 +36,7 @@ impl DirectPool {
         self.view.grow(new.grown());
         self.heap.grow(&HeapLayout::of(&new));
         *head = new;
+        event!(info, pool = self.location, bytes = new.grown(), "pool has grown");
         Ok(new.grown())
     }
 

@@ -14,12 +14,14 @@ use super::known::Known;
 use super::lint::Linter;
 use super::once;
 use super::shard::{Alone, SHARDS, Shard};
+use super::snapshot::Snapshots;
 use super::transaction::LOGGED_NEW;
 use super::truncate::kept_chunks;
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use crate::damage::Class;
 use crate::error::{Error, Problem};
+use crate::events::event;
 use crate::heap::HeapLayout;
 use crate::heap::index::{Heap, Placement};
 use crate::heap::tables::{Bitmaps, HeapTables};
@@ -133,6 +135,7 @@ impl PoolType for DirectPool {
         let linter = Linter::new(&options.lint, &view, heap.range());
         let by_calls = mode == Mode::WorkingCopy && medium.backing().drains_for_all();
         let writes_once = by_calls && by_mechanism.is_none() && !options.read_only;
+        event!(info, pool = location, bytes = medium.bytes(), ?recovery, "pool opened");
         Ok(DirectPool {
             writes_once,
             once_from: if writes_once { options.write_once_from.unwrap_or(once::LEAST) } else { u64::MAX },
@@ -158,6 +161,7 @@ impl PoolType for DirectPool {
             closed: false,
             process: Process::current(),
             watchers: AtomicUsize::new(usize::from(linter.is_some()) + usize::from(by_mechanism.is_some())),
+            snapshots: Snapshots::default(),
             linter,
             by_mechanism,
             grown: Mutex::new(head),
@@ -281,6 +285,7 @@ impl DirectPool {
             mechanism.close()?;
         }
         self.members.note_closed(&self.medium);
+        event!(info, pool = self.location, "pool closed");
         Ok(())
     }
 }

@@ -32,6 +32,7 @@
 //! | `known.rs` | which records are durable, and which of them a recovery will know to be |
 //! | `lint.rs` | finding faults of the program |
 //! | `shard.rs` | what each thread has for itself |
+//! | `snapshot.rs` | reads of the pool as it was, which no writer waits for |
 //! | `together.rs` | threads that wait for the card together |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
@@ -52,6 +53,7 @@ mod outside;
 mod pool;
 mod records;
 mod shard;
+mod snapshot;
 mod state;
 /// What the number of the newest record is made of; the tests that try every order of events give them another one.
 mod sync {
@@ -69,5 +71,6 @@ mod unacknowledged;
 pub use crate::heap::Reservation;
 pub use crate::options::{Growth, Mode};
 pub use pool::DirectPool;
+pub use snapshot::{Snapshot, SnapshotReader};
 pub use transaction::Transaction;
 pub use tx::{Locked, Reader, Tx};

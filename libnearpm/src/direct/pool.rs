@@ -11,10 +11,12 @@ use super::known::Known;
 use super::lint::Linter;
 use super::log::{Lane, Writer};
 use super::shard::{Alone, Shard, slot};
+use super::snapshot::{self, Snapshots};
 use super::tx::Entrance;
 use super::unacknowledged::Unacknowledged;
 use super::{Reservation, Transaction};
 use crate::error::{Error, Problem};
+use crate::events::event;
 use crate::heap::index::{Heap, Runs};
 use crate::memory::{Backing, Medium, Memory, View};
 use crate::options::{Durability, Growth, Mode, Options};
@@ -68,8 +70,10 @@ pub struct DirectPool {
     /// Who opened it.
     pub(super) process: Process,
     pub(super) linter: Option<Box<Linter>>,
-    /// How many there are who hear of a change before it is made: the lint, a mechanism.
+    /// How many there are who hear of a change before it is made: the lint, a mechanism, snapshots.
     pub(super) watchers: AtomicUsize,
+    /// Those that are alive.
+    pub(super) snapshots: Snapshots,
     /// What brings commits home, unless records do.
     pub(super) by_mechanism: Option<ByMechanism>,
     /// The head as it is now: the pool may have grown. Locked while it grows.
@@ -214,6 +218,13 @@ impl DirectPool {
         if let Some(by) = &self.by_mechanism {
             by.first_touch(ranges);
         }
+        ranges.iter().for_each(|range| self.keep(range));
+    }
+
+    /// A range is about to change: snapshots keep what it was.
+    #[cold]
+    pub(super) fn keep(&self, range: &Range<u64>) {
+        snapshot::keep(&self.snapshots, &self.view, range);
     }
 
     /// Refuses ranges that no object has.
@@ -270,10 +281,19 @@ impl DirectPool {
             Ok(()) => reserved,
             Err(error) => self.reserve_with_room(reserved, error, slot, bytes)?,
         };
-        if let Some(linter) = &self.linter {
-            linter.reserve(self, &(reserved.offset..reserved.offset + reserved.bytes));
+        if self.is_watched() {
+            self.tell_reserved(&(reserved.offset..reserved.offset + reserved.bytes));
         }
         Ok(reserved)
+    }
+
+    /// Space was taken: the program may store there.
+    #[cold]
+    fn tell_reserved(&self, range: &Range<u64>) {
+        if let Some(linter) = &self.linter {
+            linter.reserve(self, range);
+        }
+        self.keep(range);
     }
 
     /// Takes space that the thread or the lists have.
@@ -452,6 +472,7 @@ impl DirectPool {
     /// From now on nothing can be claimed about the pool.
     pub(crate) fn poison(&self, error: Error) -> Error {
         self.poisoned.store(true, Ordering::Relaxed);
+        event!(error, pool = self.location, %error, "pool poisoned");
         error
     }
 }

@@ -9,6 +9,7 @@ use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Place;
 use crate::error::{Error, Problem};
+use crate::events::event;
 use crate::interval::{IntervalSet, Overlap};
 
 /// Objects of at least so many bytes may be written home at commit, behind no log: nobody refers to them before. That takes a drain of its own.
@@ -140,6 +141,9 @@ impl Transaction {
         if !self.covers(&range) {
             self.0.known.try_reserve().map_err(no_memory())?;
             self.0.take_room(pool, range_bytes(&range))?;
+            if pool.is_watched() {
+                pool.keep(&range);
+            }
             self.0.known.insert(range);
         }
         Ok(())
@@ -248,6 +252,7 @@ impl Transaction {
                 }
             }
         }
+        event!(trace, allocated = self.0.allocated.len(), freed = self.0.freed.len(), "transaction committed");
         let acknowledged = u64::from(pool.acknowledges_at_once());
         self.end(pool, |tally| {
             tally.transactions += 1;
@@ -361,6 +366,7 @@ impl Transaction {
         if let Some(linter) = &pool.linter {
             linter.abort(pool, self.key(), &self.claims());
         }
+        event!(trace, "transaction taken back");
         self.end(pool, |tally| tally.aborts += 1);
         done.map_err(|error| pool.poison(error))
     }

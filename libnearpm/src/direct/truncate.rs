@@ -19,6 +19,7 @@ use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
+use crate::events::event;
 use crate::heap::index::Runs;
 use crate::memory::Backing;
 use crate::planted::{Fault, planted};
@@ -399,7 +400,9 @@ impl DirectPool {
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(POOL_APPLIED, seal::seal_word(cut.dead));
         // Unseen: a cut would have to fall between two writes, while another lane holds an older record of the same bytes.
-        self.medium.drain().map_err(|error| self.poison(error))
+        self.medium.drain().map_err(|error| self.poison(error))?;
+        event!(debug, pool = self.location, through = cut.dead, "log truncated");
+        Ok(())
     }
 
     /// What the cut brings home may change bytes of which its records say that they lie there: from here on a recovery takes them for right.
@@ -442,6 +445,9 @@ impl DirectPool {
         let word = ChunkWord::Log { chunks };
         let (offset, bytes, place) = self.heap.chunk_range(chunk, chunks);
         self.secure(offset..offset + bytes).inspect_err(|_| self.heap.release(offset))?;
+        if self.is_watched() {
+            self.keep(&(offset..offset + bytes));
+        }
         let nonce = u64::from(random_id()) << 32 | u64::from(random_id());
         let head = SegmentHead {
             magic: SEGMENT_MAGIC,

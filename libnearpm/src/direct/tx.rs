@@ -22,7 +22,7 @@ pub(super) struct Entrance {
 thread_local!(static INSIDE: RefCell<Vec<*const Entrance>> = const { RefCell::new(Vec::new()) });
 
 /// A thread that is inside of a pool.
-struct Inside<'p>(&'p Entrance);
+pub(super) struct Inside<'p>(&'p Entrance);
 
 impl Entrance {
     /// Enters, waiting if need be.
@@ -231,7 +231,7 @@ impl Store for Tx<'_> {
 
 impl DirectPool {
     /// Enters the pool, unless it is the parent's: whoever was inside at the fork never leaves it here.
-    fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
+    pub(super) fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
         if self.belongs_here() { self.entrance.enter(role) } else { Err(Error::Forked) }
     }
 

@@ -3,15 +3,18 @@
 //! | file | holds |
 //! |---|---|
 //! | `node.rs` | nodes, and rows of values in them |
+//! | `cursor.rs` | gaps between entries, which move in both directions |
 //! | `iterate.rs` | iteration, in both directions |
 //! | `ranked.rs` | trees that know how many entries lie below each child |
 
+mod cursor;
 mod iterate;
 mod node;
 mod ranked;
 
 use std::marker::PhantomData;
 
+pub use cursor::Cursor;
 pub use iterate::{Backwards, Range};
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
 pub use ranked::Ranked;

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeFull;
 
+use super::cursor::Cursor;
 use super::iterate::Range;
 use super::node::{self, Node, below_row, child_row};
 use super::{PBTreeMap, corrupt};
@@ -115,8 +116,10 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<Ranked<K>, V>> {
     /// The entries from a place in the order on, counted from 0; none if there are not so many.
     pub fn iter_from<L: Load>(self, from: &L, place: u64) -> Result<Range<'_, L, Ranked<K>, V, RangeFull>, Error> {
         let map = from.get(self)?;
-        let mut range = Range { from, map, bounds: .., path: Vec::new() };
-        let Some(mut node) = map.checked_top()?.filter(|_| place < map.length) else { return Ok(range) };
+        let mut path = Vec::new();
+        let Some(mut node) = map.checked_top()?.filter(|_| place < map.length) else {
+            return Ok(Range::from(Cursor::at(from, map, path), ..));
+        };
         let mut left = place;
         for _ in 1..map.height {
             let (count, row) = (node::count(from, node)?, below_row::<Ranked<K>>(node));
@@ -131,11 +134,11 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<Ranked<K>, V>> {
                     return Err(corrupt(node));
                 }
             }
-            range.path.push((node, at));
+            path.push((node, at));
             node = child_row::<Ranked<K>>(node).get(from, at)?.ok_or_else(|| corrupt(node))?;
         }
-        range.path.push((node, left));
-        Ok(range)
+        path.push((node, left));
+        Ok(Range::from(Cursor::at(from, map, path), ..))
     }
 
     /// The entry at a place in the order.

@@ -1,0 +1,145 @@
+//! What a long reader costs a writer: `cargo bench -p nearpm --bench snapshots`.
+//!
+//! A writer changes random entries of a map, one a transaction. Beside it nobody reads, or a thread adds all entries up again and again: by
+//! snapshots, or by read transactions, which a writer waits for. The three take turns; each line is the median of the rounds. What was written
+//! is read back, and every sum that the reader makes must be that of some moment: a transaction takes from one entry what it gives to another.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nearpm::memory::VolatileMemory;
+use nearpm::prelude::*;
+
+const ENTRIES: u64 = 100_000;
+const ROUNDS: usize = 9;
+const ROUND: Duration = Duration::from_millis(400);
+
+#[derive(Clone, Copy)]
+enum Reading {
+    Nobody,
+    Snapshots,
+    Transactions,
+}
+
+/// What a round has shown.
+#[derive(Clone, Copy)]
+struct Outcome {
+    /// Transactions of the writer a second.
+    writes: f64,
+    /// Passes of the reader over all entries a second.
+    scans: f64,
+    /// The longest transaction of the writer, in milliseconds.
+    longest: f64,
+    /// MiB of copies, of the snapshot that had most.
+    copied: f64,
+}
+
+type Map = Ptr<PBTreeMap<u64, u64>>;
+
+fn sum(from: &impl Load, map: Map) -> Result<(), Error> {
+    let mut sum = 0u64;
+    let mut entries = 0;
+    for entry in map.iter(from)? {
+        sum = sum.wrapping_add(entry?.1);
+        entries += 1;
+    }
+    assert_eq!((entries, sum), (ENTRIES, 0), "the sum of no moment");
+    Ok(())
+}
+
+/// Moves something between two entries.
+fn write(tx: &mut Tx<'_>, map: Map, number: u64) -> Result<(), Error> {
+    let key = |of: u64| of.wrapping_mul(0x9e37_79b9_7f4a_7c15) % ENTRIES;
+    for (key, by) in [(key(number), 1u64), (key(number + 7), u64::MAX)] {
+        let slot = map.slot(tx, &key)?.expect("every key is there");
+        tx.update(slot, |value| value.wrapping_add(by))?;
+    }
+    Ok(())
+}
+
+fn round(pool: &DirectPool, map: Map, reading: Reading, first: u64) -> (Outcome, u64) {
+    let (ended, scans, copied) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                match reading {
+                    Reading::Nobody => return,
+                    Reading::Transactions => pool.read(|from| sum(from, map)).expect("the pool can be read"),
+                    Reading::Snapshots => {
+                        let snapshot = pool.snapshot().expect("the pool can be read");
+                        snapshot.read(|from| sum(from, map)).expect("the snapshot can be read");
+                        copied.fetch_max(snapshot.copied_bytes(), Ordering::Relaxed);
+                    }
+                }
+                scans.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let (begun, mut number, mut longest) = (Instant::now(), first, Duration::ZERO);
+        while begun.elapsed() < ROUND {
+            let at = Instant::now();
+            pool.tx(|tx| write(tx, map, number)).expect("the pool can be changed");
+            longest = longest.max(at.elapsed());
+            number += 1;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        ended.store(true, Ordering::Relaxed);
+        let outcome = Outcome {
+            writes: (number - first) as f64 / seconds,
+            scans: scans.load(Ordering::Relaxed) as f64 / seconds,
+            longest: longest.as_secs_f64() * 1e3,
+            copied: copied.load(Ordering::Relaxed) as f64 / f64::from(1 << 20),
+        };
+        (outcome, number)
+    })
+}
+
+fn median(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+    let mut values: Vec<f64> = outcomes.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() -> Result<(), Error> {
+    let pool = DirectPool::create_in(Box::new(VolatileMemory::new(64 << 20)), &Options::new())?;
+    let map = pool.tx(|tx| {
+        let map: Map = tx.root_or_zeroed()?;
+        (0..ENTRIES).try_for_each(|key| map.insert(tx, &key, 0).map(drop))?;
+        Ok(map)
+    })?;
+    let readings = [
+        ("nobody", Reading::Nobody),
+        ("by snapshots", Reading::Snapshots),
+        ("by read transactions", Reading::Transactions),
+    ];
+    let mut outcomes = readings.map(|_| Vec::new());
+    let mut number = 0;
+    for _ in 0..ROUNDS {
+        for ((_, reading), outcomes) in readings.iter().zip(&mut outcomes) {
+            let (outcome, next) = round(&pool, map, *reading, number);
+            outcomes.push(outcome);
+            number = next;
+        }
+    }
+    // Each number was written once, and each entry has what they gave it.
+    let mut expected = vec![0u64; ENTRIES as usize];
+    for number in 0..number {
+        let key = |of: u64| (of.wrapping_mul(0x9e37_79b9_7f4a_7c15) % ENTRIES) as usize;
+        expected[key(number)] = expected[key(number)].wrapping_add(1);
+        expected[key(number + 7)] = expected[key(number + 7)].wrapping_sub(1);
+    }
+    let found = pool.read(|from| map.iter(from)?.map(|entry| Ok(entry?.1)).collect::<Result<Vec<_>, Error>>())?;
+    assert_eq!(found, expected, "what was written is not there");
+    println!("{ENTRIES} entries, {number} transactions, volatile memory, medians of {ROUNDS} rounds of {ROUND:?}");
+    println!("{:22} {:>10} {:>9} {:>12} {:>11}", "who reads beside", "writes/s", "scans/s", "longest ms", "copied MiB");
+    for ((name, _), outcomes) in readings.iter().zip(&outcomes) {
+        let of = |of: fn(&Outcome) -> f64| median(outcomes, of);
+        println!(
+            "{name:22} {:10.0} {:9.1} {:12.2} {:11.2}",
+            of(|o| o.writes),
+            of(|o| o.scans),
+            of(|o| o.longest),
+            of(|o| o.copied)
+        );
+    }
+    Ok(())
+}

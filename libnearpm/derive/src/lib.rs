@@ -56,8 +56,8 @@ fn parts_of(input: &DeriveInput) -> Result<Vec<Part<'_>>> {
         Data::Struct(DataStruct { fields, .. }) => fields,
         Data::Enum(_) => {
             return refuse(
-                "only a struct can be Persistent, and this is an enum, of which not every byte is a value: keep a number in the pool, such as \
-                 `u8` for `#[repr(u8)]`, and make the enum of it by a function or `TryFrom<u8>`",
+                "only a struct can be Persistent, and this is an enum, of which not every byte is a value: derive `PersistentEnum` instead, and \
+                 keep a `PEnum` of it in the pool",
             );
         }
         Data::Union(_) => {

@@ -12,7 +12,8 @@ use crate::error::Error;
 /// A type whose values may lie in a pool: plain bytes that mean the same in every process. Implement it by `#[derive(Persistent)]`.
 ///
 /// It is implemented for the integers of fixed size, `f32`, `f64`, `()`, arrays, `Option<Ptr<T>>`, options of the integers that are not zero,
-/// [`PBool`], [`POption`](super::POption), [`PDuration`](super::PDuration), [`PCode`](super::PCode), and the collections. It is not for `bool`, `char` and enums (not every byte is a value), for `usize` (it has another size on another
+/// [`PBool`], [`POption`](super::POption), [`PDuration`](super::PDuration), [`PEnum`](super::PEnum) and [`PCode`](super::PCode),
+/// [`PTuple2`](super::PTuple2) and its like, and the collections. It is not for `bool`, `char` and enums (not every byte is a value), for `usize` (it has another size on another
 /// machine), and for references, boxes and strings (they point into this process).
 ///
 /// ```compile_fail
@@ -32,8 +33,8 @@ use crate::error::Error;
     label = "not `Persistent`",
     note = "it must mean the same in every process, and every byte must be a value: instead of `String` use `PString`, of `Vec<T>` `PVec<T>`, of \
             `&T`, `Box<T>` and `Rc<T>` `Option<Ptr<T>>`, of `HashMap` `PHashMap`, of `BTreeMap` `PBTreeMap`, of `VecDeque` `PQueue`, of a \
-            mutex `PLock`, of `Ptr<T>` `Option<Ptr<T>>` (zeros are no pointer), of `bool` `PBool`, of `usize` `u64`, of `char`, an enum or \
-            another option a number, of a tuple a struct",
+            mutex `PLock`, of `Ptr<T>` `Option<Ptr<T>>` (zeros are no pointer), of `bool` `PBool`, of `usize` `u64`, of `char` \
+            a number, of an enum `PEnum`, of another option `POption`, of a tuple `PTuple2` or a struct",
     note = "a struct of this program gets `#[derive(Clone, Copy, Persistent)]` and `#[repr(C)]`, and a type parameter the bound `T: Persistent`"
 )]
 pub unsafe trait Persistent: Copy + 'static {

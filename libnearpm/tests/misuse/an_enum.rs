@@ -1,5 +1,5 @@
 //! only a struct can be Persistent, and this is an enum
-//! keep a number in the pool, such as `u8` for `#[repr(u8)]`
+//! derive `PersistentEnum` instead, and keep a `PEnum` of it in the pool
 
 use nearpm::prelude::*;
 

@@ -12,6 +12,9 @@ const VECTOR: &str = "libnearpm/src/collections/vector.rs";
 const TREE: &str = "libnearpm/src/collections/btree/mod.rs";
 const TABLE: &str = "libnearpm/src/collections/hashmap.rs";
 const QUEUE: &str = "libnearpm/src/collections/queue.rs";
+const CURSOR: &str = "libnearpm/src/collections/btree/cursor.rs";
+const COPIES: &str = "libnearpm/src/typed/page_copies.rs";
+const POOL: &str = "libnearpm/src/direct/pool.rs";
 
 const fn collections(filter: &'static str) -> Tests {
     library("collections", filter)
@@ -45,6 +48,48 @@ pub const MUTANTS: &[Mutant] = &[
         find: "places.sort_unstable();",
         with: "if !FAULT { places.sort_unstable(); }",
         tests: library("gate", "locks_exclude"),
+    },
+    Mutant {
+        breaks: "a snapshot sees what transactions change",
+        file: POOL,
+        find: "ranges.iter().for_each(|range| self.keep(range));",
+        with: "if !FAULT { ranges.iter().for_each(|range| self.keep(range)); }",
+        tests: library("snapshots", "snapshots_stay_what_they_were"),
+    },
+    Mutant {
+        breaks: "a snapshot sees new objects in the place of those that were freed",
+        file: POOL,
+        find: "linter.reserve(self, range);\n        }\n        self.keep(range);",
+        with: "linter.reserve(self, range);\n        }\n        if !FAULT { self.keep(range); }",
+        tests: library("snapshots", "snapshots_stay_what_they_were"),
+    },
+    Mutant {
+        breaks: "a snapshot sees the log in the place of objects that were freed",
+        file: "libnearpm/src/direct/truncate.rs",
+        find: "self.keep(&(offset..offset + bytes));",
+        with: "if !FAULT { self.keep(&(offset..offset + bytes)); }",
+        tests: library("snapshots", "freed_objects_stay_in_a_snapshot"),
+    },
+    Mutant {
+        breaks: "a reader of a snapshot finds no copy of what it has seen changed",
+        file: COPIES,
+        find: "fence(Ordering::Acquire);",
+        with: "if !FAULT { fence(Ordering::Acquire); }",
+        tests: library("gate", "a_snapshot_sees_no_store"),
+    },
+    Mutant {
+        breaks: "a copy for a snapshot is seen after the store that it is for",
+        file: COPIES,
+        find: "fence(Ordering::Release);",
+        with: "if !FAULT { fence(Ordering::Release); }",
+        tests: library("gate", "a_snapshot_sees_no_store"),
+    },
+    Mutant {
+        breaks: "a cursor stays in its leaf at the end of it",
+        file: CURSOR,
+        find: "if !self.next_leaf(backwards)? {",
+        with: "if FAULT || !self.next_leaf(backwards)? {",
+        tests: library("values", "a_cursor_goes_both_ways"),
     },
     Mutant {
         breaks: "two threads hold a lock alone",

@@ -1,10 +1,12 @@
 //! What a long reader costs a writer: `cargo bench -p nearpm --bench snapshots`.
 //!
-//! A writer changes random entries of a map, one a transaction. Beside it nobody reads, or a thread adds all entries up again and again: by
-//! snapshots, or by read transactions, which a writer waits for. The three take turns; each line is the median of the rounds. What was written
-//! is read back, and every sum that the reader makes must be that of some moment: a transaction takes from one entry what it gives to another.
+//! A writer changes random entries of a map, two a transaction. Beside it nobody reads, or a thread has one long read in which it adds all entries
+//! up again and again: of a snapshot, or a read transaction, which a writer waits for. The three take turns; each line is the median of the
+//! rounds. What was written is read back, and every sum that the reader makes must be that of some moment: a transaction takes from one entry
+//! what it gives to another.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nearpm::memory::VolatileMemory;
@@ -17,8 +19,8 @@ const ROUND: Duration = Duration::from_millis(400);
 #[derive(Clone, Copy)]
 enum Reading {
     Nobody,
-    Snapshots,
-    Transactions,
+    Snapshot,
+    Transaction,
 }
 
 /// What a round has shown.
@@ -30,7 +32,7 @@ struct Outcome {
     scans: f64,
     /// The longest transaction of the writer, in milliseconds.
     longest: f64,
-    /// MiB of copies, of the snapshot that had most.
+    /// MiB of the snapshot's copies.
     copied: f64,
 }
 
@@ -58,22 +60,33 @@ fn write(tx: &mut Tx<'_>, map: Map, number: u64) -> Result<(), Error> {
 }
 
 fn round(pool: &DirectPool, map: Map, reading: Reading, first: u64) -> (Outcome, u64) {
-    let (ended, scans, copied) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
+    let (scans, copied, begin) = (AtomicU64::new(0), AtomicU64::new(0), Barrier::new(2));
+    let read = |from: &dyn Fn() -> Result<(), Error>| {
+        begin.wait();
+        let begun = Instant::now();
+        while begun.elapsed() < ROUND {
+            from()?;
+            scans.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let (number, longest, seconds) = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                match reading {
-                    Reading::Nobody => return,
-                    Reading::Transactions => pool.read(|from| sum(from, map)).expect("the pool can be read"),
-                    Reading::Snapshots => {
-                        let snapshot = pool.snapshot().expect("the pool can be read");
-                        snapshot.read(|from| sum(from, map)).expect("the snapshot can be read");
-                        copied.fetch_max(snapshot.copied_bytes(), Ordering::Relaxed);
-                    }
+            let done = match reading {
+                Reading::Nobody => {
+                    begin.wait();
+                    Ok(())
                 }
-                scans.fetch_add(1, Ordering::Relaxed);
-            }
+                Reading::Transaction => pool.read(|from| read(&|| sum(from, map))),
+                Reading::Snapshot => pool.snapshot().and_then(|snapshot| {
+                    snapshot.read(|from| read(&|| sum(from, map)))?;
+                    copied.store(snapshot.copied_bytes(), Ordering::Relaxed);
+                    Ok(())
+                }),
+            };
+            done.expect("the pool can be read");
         });
+        begin.wait();
         let (begun, mut number, mut longest) = (Instant::now(), first, Duration::ZERO);
         while begun.elapsed() < ROUND {
             let at = Instant::now();
@@ -82,15 +95,15 @@ fn round(pool: &DirectPool, map: Map, reading: Reading, first: u64) -> (Outcome,
             number += 1;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        ended.store(true, Ordering::Relaxed);
-        let outcome = Outcome {
-            writes: (number - first) as f64 / seconds,
-            scans: scans.load(Ordering::Relaxed) as f64 / seconds,
-            longest: longest.as_secs_f64() * 1e3,
-            copied: copied.load(Ordering::Relaxed) as f64 / f64::from(1 << 20),
-        };
-        (outcome, number)
-    })
+        (number, longest, seconds)
+    });
+    let outcome = Outcome {
+        writes: (number - first) as f64 / seconds,
+        scans: scans.load(Ordering::Relaxed) as f64 / seconds,
+        longest: longest.as_secs_f64() * 1e3,
+        copied: copied.load(Ordering::Relaxed) as f64 / f64::from(1 << 20),
+    };
+    (outcome, number)
 }
 
 fn median(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
@@ -106,11 +119,8 @@ fn main() -> Result<(), Error> {
         (0..ENTRIES).try_for_each(|key| map.insert(tx, &key, 0).map(drop))?;
         Ok(map)
     })?;
-    let readings = [
-        ("nobody", Reading::Nobody),
-        ("by snapshots", Reading::Snapshots),
-        ("by read transactions", Reading::Transactions),
-    ];
+    let readings =
+        [("nobody", Reading::Nobody), ("a snapshot", Reading::Snapshot), ("a read transaction", Reading::Transaction)];
     let mut outcomes = readings.map(|_| Vec::new());
     let mut number = 0;
     for _ in 0..ROUNDS {
@@ -130,7 +140,7 @@ fn main() -> Result<(), Error> {
     let found = pool.read(|from| map.iter(from)?.map(|entry| Ok(entry?.1)).collect::<Result<Vec<_>, Error>>())?;
     assert_eq!(found, expected, "what was written is not there");
     println!("{ENTRIES} entries, {number} transactions, volatile memory, medians of {ROUNDS} rounds of {ROUND:?}");
-    println!("{:22} {:>10} {:>9} {:>12} {:>11}", "who reads beside", "writes/s", "scans/s", "longest ms", "copied MiB");
+    println!("{:22} {:>10} {:>9} {:>12} {:>11}", "one long read by", "writes/s", "scans/s", "longest ms", "copied MiB");
     for ((name, _), outcomes) in readings.iter().zip(&outcomes) {
         let of = |of: fn(&Outcome) -> f64| median(outcomes, of);
         println!(

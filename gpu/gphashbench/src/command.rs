@@ -1,13 +1,15 @@
 //! What the programs `nearpm-gphashbench` and `nearpm gpu hash` do.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use nearpm_gpmbench::record;
+use nearpm_gpmbench::record::{self, Saved};
 use nearpm_gpmbench::report::Report;
+use nearpm_gpmbench::workers;
 use nearpm_gpu::{Device, Interpreted};
 
 pub use crate::arguments::HashCommand;
@@ -21,7 +23,6 @@ use crate::measure::{self, Bench};
 use crate::model::{self, Model};
 use crate::named::SubjectArguments;
 use crate::soak;
-use crate::workers;
 
 fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
     let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
@@ -47,7 +48,8 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
         // A choice of operations is gone through wholly, also when the time is over.
         workers::in_order(commands, None, first as u64, |gone: Gone| {
             record.gone = record.gone.plus(&gone);
-            arguments.record.as_ref().map_or(Ok(()), |path| record::write(path, &record))
+            arguments.record.as_ref().map_or(Ok(()), |path| record::write(path, &record))?;
+            Ok(ControlFlow::Continue(()))
         })?;
     }
     let gone = record.gone;
@@ -119,11 +121,9 @@ fn run(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
-/// Histories of a subject that a worker does before it is another subject's turn.
-const TURN: u64 = 200;
-
-/// How long a record on the disk is behind what was done, at most: that much a campaign loses which is killed.
-const BEHIND: Duration = Duration::from_secs(2);
+/// Histories of a subject that a worker does before it is another subject's turn, for each unit of its weight: a second or two, beside which the
+/// workers' start is little.
+const TURN: u64 = 32;
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
     println!("on the interpreter: no GPU is used");
@@ -142,25 +142,23 @@ fn campaign_of(arguments: &CampaignArguments) -> Result<()> {
         }
         // Whoever has come least far for its weight.
         let next = all.iter_mut().min_by_key(|(record, .., weight)| record.tally.histories / *weight);
-        let (record, named, path, _) = next.expect("there are subjects");
+        let (record, named, path, weight) = next.expect("there are subjects");
         let (first, every, crashes) = (record.next_seed, arguments.workers, record.crashes);
+        let turn_of = TURN * *weight;
         // Seeds go round the workers, so that all before one of them are done soon.
         let turn = |worker: u64| -> Result<std::process::Command> {
             let mut command = workers::itself("campaign", "run")?;
             command.args(named.words()).args([format!("--seed={}", first + worker), format!("--every={every}")]);
-            command.args([format!("--histories={TURN}"), format!("--crashes={crashes}")]);
+            command.args([format!("--histories={turn_of}"), format!("--crashes={crashes}")]);
             Ok(command)
         };
         let commands = (0..arguments.workers).map(turn).collect::<Result<Vec<_>>>()?;
-        let mut saved = Instant::now();
+        let mut saved = Saved::now();
         let outcome = workers::in_order(commands, until, first, |tally: Tally| {
             record.tally = record.tally.plus(&tally);
             record.next_seed += 1;
-            if saved.elapsed() < BEHIND {
-                return Ok(());
-            }
-            saved = Instant::now();
-            record::write(path, record)
+            saved.keep(path, record)?;
+            Ok(ControlFlow::Continue(()))
         });
         record::write(path, record)?;
         outcome.with_context(|| named.name())?;
@@ -234,6 +232,13 @@ pub fn bench(arguments: &BenchArguments) -> Result<bool> {
         repeats: arguments.repeats.max(1),
         spares: arguments.spares.max(1),
     };
-    measure::run(&bench, &arguments.only, &mut report);
+    let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    for name in measure::NAMES.into_iter().filter(wanted) {
+        measure::run(&bench, name, &mut report);
+        // What was measured stays, whatever ends the rest.
+        if let Some(path) = &arguments.json {
+            record::write(path, &report)?;
+        }
+    }
     nearpm_gpmbench::command::tell(&report, arguments.text.as_deref(), arguments.json.as_deref())
 }

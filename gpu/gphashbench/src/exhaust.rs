@@ -1,11 +1,13 @@
 //! Every order of two or three threads that operate on one bucket, with at most so many preemptions, and crashes at every store and fence of each.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::Op;
 use nearpm_gpmbench::record;
-use nearpm_gpu::{Choice, Schedule, every_schedule};
+use nearpm_gpu::{Changes, Choice, Schedule, every_schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::Tally;
@@ -115,11 +117,11 @@ impl Record {
 /// The first that is not (durably) linearizable.
 pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> Result<()> {
     gone.trials += 1;
-    let tally = &mut gone.tally;
+    let (tally, mut judged) = (&mut gone.tally, HashSet::new());
     let explored = every_schedule(bounds.preemptions, bounds.limit, |run| {
         let events = trial.replay(&mut run.schedule).with_context(|| trial.told(&run.schedule))?;
         tally.histories += 1;
-        if bounds.crashes { crashes(trial, threads, &run.schedule, events, tally) } else { Ok(()) }
+        if bounds.crashes { crashes(trial, threads, &run.schedule, events, tally, &mut judged) } else { Ok(()) }
     })?;
     gone.complete += u64::from(explored.complete);
     Ok(())
@@ -132,12 +134,13 @@ pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> 
 /// As for [`one`].
 pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash: bool, gone: &mut Gone) -> Result<()> {
     gone.trials += 1;
+    let mut judged = HashSet::new();
     for (block, steps) in (0..u64::from(threads)).flat_map(|block| steps.clone().map(move |steps| (block, steps))) {
         let mut schedule = Schedule::Held { block, steps };
         let events = trial.replay(&mut schedule).with_context(|| trial.told(&schedule))?;
         gone.tally.histories += 1;
         if crash {
-            crashes(trial, threads, &schedule, events, &mut gone.tally)?;
+            crashes(trial, threads, &schedule, events, &mut gone.tally, &mut judged)?;
         }
     }
     gone.complete += 1;
@@ -145,10 +148,17 @@ pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash:
 }
 
 /// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of one thread's, or all but one's. What several of these
-/// leave alike is judged once, and counted once.
-fn crashes(trial: &Trial<'_>, threads: u32, schedule: &Schedule, events: u64, tally: &mut Tally) -> Result<()> {
+/// leave alike is counted once, and judged once of all schedules of the trial.
+fn crashes(
+    trial: &Trial<'_>,
+    threads: u32,
+    schedule: &Schedule,
+    events: u64,
+    tally: &mut Tally,
+    judged: &mut HashSet<Rc<Changes>>,
+) -> Result<()> {
     let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
     let choices: Vec<Choice> = std::iter::once(Choice::None).chain((0..threads).flat_map(of)).collect();
-    tally.crashes += trial.crash_everywhere(schedule, events, &choices)?;
+    tally.crashes += trial.crash_everywhere(schedule, events, &choices, judged)?;
     Ok(())
 }

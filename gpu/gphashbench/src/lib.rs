@@ -22,4 +22,3 @@ pub mod soak;
 pub mod subject;
 pub mod trial;
 mod values;
-mod workers;

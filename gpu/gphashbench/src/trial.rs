@@ -8,8 +8,8 @@ use std::rc::Rc;
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{CacheOptions, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{
-    Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop, Watch,
-    Watched,
+    Changes, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
+    Watch, Watched,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -171,9 +171,10 @@ impl<'s> Trial<'s> {
     pub fn crash(&self, schedule: &Schedule, crashes: &mut [CrashOf]) -> Result<Crashed> {
         crashes.sort_by_key(|crash| crash.event);
         let looks = crashes.iter().map(|crash| (crash.event, crash.choice)).collect();
-        let images = self.looked_at(&mut schedule.clone(), looks)?;
-        let mut crashed = Crashed { reached: images.len() as u64, twice: 0 };
-        for (crash, image) in crashes.iter().zip(images) {
+        let seen = self.looked_at(schedule, looks)?;
+        let mut crashed = Crashed { reached: seen.crashes.len() as u64, twice: 0 };
+        for (crash, &(_, image)) in crashes.iter().zip(&seen.crashes) {
+            let image = seen.images[image].on(&self.image);
             let (image, again) = match crash.again {
                 Some((event, choice)) => self.crash_recovery(&image, event, choice)?,
                 None => (image, false),
@@ -184,32 +185,35 @@ impl<'s> Trial<'s> {
         Ok(crashed)
     }
 
-    /// Runs it, crashed at each of its first `events` stores and fences with each of these choices. Gives how many crashes were different and judged.
+    /// Runs it, crashed at each of its first `events` stores and fences with each of these choices. Gives how many crashes were different. What they leave
+    /// is judged where `judged` does not have it, from another schedule of this trial.
     ///
     /// # Errors
     /// As for [`Trial::crash`].
-    pub fn crash_everywhere(&self, schedule: &Schedule, events: u64, choices: &[Choice]) -> Result<u64> {
+    pub fn crash_everywhere(
+        &self,
+        schedule: &Schedule,
+        events: u64,
+        choices: &[Choice],
+        judged: &mut HashSet<Rc<Changes>>,
+    ) -> Result<u64> {
         let looks = (1..=events).flat_map(|event| choices.iter().map(move |&choice| (event, choice))).collect();
-        let mut judged = HashSet::new();
-        for (at, image) in self.looked_at(&mut schedule.clone(), looks)?.into_iter().enumerate() {
-            if judged.contains(&image) {
-                continue;
-            }
-            self.judge(&Left::crashed(image.clone())).with_context(|| {
-                let (event, choice) = (at / choices.len() + 1, choices[at % choices.len()]);
-                format!("{}, crash at {event}, {choice:?}", self.told(schedule))
+        let seen = self.looked_at(schedule, looks)?;
+        for (at, changes) in seen.images.iter().enumerate().filter(|(_, changes)| !judged.contains(*changes)) {
+            self.judge(&Left::crashed(changes.on(&self.image))).with_context(|| {
+                let crash = seen.crashes.iter().find(|&&(_, image)| image == at);
+                format!("{}, crash {:?}", self.told(schedule), crash.map(|(plan, _)| plan))
             })?;
-            judged.insert(image);
         }
-        Ok(judged.len() as u64)
+        judged.extend(seen.images.iter().cloned());
+        Ok(seen.images.len() as u64)
     }
 
     /// What crashes at some stores and fences would leave.
-    fn looked_at(&self, schedule: &mut Schedule, looks: Vec<(u64, Choice)>) -> Result<Vec<Vec<u8>>> {
+    fn looked_at(&self, schedule: &Schedule, looks: Vec<(u64, Choice)>) -> Result<Watched> {
         let mut seen = Watched::default();
         self.act(schedule.clone(), looks, &mut |device| seen = device.watched())?;
-        let images: Vec<Vec<u8>> = seen.images.iter().map(|changes| changes.on(&self.image)).collect();
-        Ok(seen.crashes.iter().map(|&(_, image)| images[image].clone()).collect())
+        Ok(seen)
     }
 
     /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made.

@@ -18,8 +18,10 @@ pub mod prefix;
 pub mod programs;
 pub mod record;
 pub mod report;
+pub mod same;
 mod show;
 pub mod soak;
+pub mod workers;
 
 pub use kernels::{bfs, db, kvs, micro, prefix, txn};
 pub use pattern::pattern;

@@ -131,8 +131,9 @@ pub fn random_persists(bytes: u64) -> f64 {
 pub fn compare(card: &Report) -> Result<Vec<Compared>> {
     let bench = Bench { device: Rc::new(Interpreted::new(1 << 28)), scale: Scale::Small, repeats: 1 };
     let mut predicted = Report::default();
-    let names = ["stream", "logs", "kvs", "db", "checkpoint"].map(str::to_owned);
-    measure::run(&bench, &names, &mut predicted);
+    for name in ["stream", "logs", "kvs", "db", "checkpoint"] {
+        measure::run(&bench, name, &mut predicted);
+    }
     if let Some(failure) = predicted.failures.first() {
         anyhow::bail!("on the interpreter: {failure}");
     }

@@ -1,6 +1,7 @@
 //! Records of campaigns: what was done, and where to go on.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -28,4 +29,30 @@ pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     new.push(".new");
     let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// How long a record on the disk is behind what was done, at most: that much a campaign loses which is killed.
+const BEHIND: Duration = Duration::from_secs(2);
+
+/// Writes a record that changes often, now and then.
+pub struct Saved(Instant);
+
+impl Saved {
+    /// Of a record that is on the disk as it is, or of nothing.
+    #[must_use]
+    pub fn now() -> Saved {
+        Saved(Instant::now())
+    }
+
+    /// Writes the record if the one on the disk is two seconds old.
+    ///
+    /// # Errors
+    /// As for [`write`].
+    pub fn keep<T: Serialize>(&mut self, path: &Path, record: &T) -> Result<()> {
+        if self.0.elapsed() < BEHIND {
+            return Ok(());
+        }
+        self.0 = Instant::now();
+        write(path, record)
+    }
 }

@@ -1,11 +1,11 @@
 //! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the recovery, and compared with oracles.
 
+use std::process::Command;
 use std::rc::Rc;
-use std::time::Duration;
 
 use nearpm_gpmbench::crash::{
     Campaign, Checkpoints, Database, LogForm, Record, Scenario, Several, Shared, Store, Sums, Transactions, Way,
-    crashed, run_whole,
+    crashed, run_whole, unit,
 };
 use nearpm_gpmbench::db;
 use nearpm_gpmbench::prefix::Sizes;
@@ -162,12 +162,22 @@ fn a_batch_over_several_gpus_needs_its_fences() {
 fn a_campaign_goes_on_where_it_was_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.json");
-    let mut record = Record::load(&path).unwrap();
-    record.go_on(&path, 1, Duration::MAX, 2).unwrap();
-    let mut again = Record::load(&path).unwrap();
-    assert!(again == record && again.next == 1 && again.total() > 0);
-    again.go_on(&path, again.total() + 1, Duration::MAX, 1).unwrap();
-    assert!(again.next == 2 && again.crashes.len() == 2 && again.images.values().all(|&images| images > 0));
+    let campaign = |crashes: u64, workers: u64| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm-gpmbench"));
+        command.arg("campaign").arg("--record").arg(&path);
+        command.args([format!("--crashes={crashes}"), format!("--workers={workers}")]);
+        (command.output().unwrap().status.success(), Record::load(&path))
+    };
+    let (ended, record) = campaign(1, 2);
+    let record = record.unwrap();
+    assert!(ended && record.next == 1 && record.total() > 0);
+    let (ended, again) = campaign(record.total() + 1, 3);
+    let again = again.unwrap();
+    assert!(ended && again.next == 2 && again.crashes.len() == 2 && again.images.values().all(|&images| images > 0));
+    let mut alone = record;
+    alone.add(unit(1).unwrap());
+    assert_eq!(again, alone, "a record is the same however it was made");
     std::fs::write(&path, "nothing").unwrap();
-    assert!(Record::load(&path).is_err());
+    let (ended, record) = campaign(1, 1);
+    assert!(!ended && record.is_err());
 }

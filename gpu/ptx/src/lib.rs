@@ -20,6 +20,7 @@ mod memory;
 mod module;
 mod operands;
 mod persist;
+mod pick;
 mod schedule;
 mod spare;
 mod start;

@@ -113,31 +113,26 @@ impl Subject {
     }
 }
 
-/// Makes measurements by name; what fails is in the report.
-pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
-    for name in NAMES {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let outcome = match name {
-            "micro" => SUBJECTS.iter().try_for_each(|subject| micro::measure(bench, subject, report)),
-            "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
-            "ycsb" => ycsb::measure(bench, report),
-            "large" => large::measure(bench, report),
-            "cache" => cache::measure(bench, report),
-            "growth" => growth::growth(bench, report),
-            "wide" => wide::measure(bench, report),
-            "load" => growth::load(bench, report),
-            "dlrm" => streams::dlrm(bench, report),
-            "curves" => curves::measure(bench, report),
-            "pagerank" => streams::pagerank(bench, report),
-            "processor" => processor::measure(bench, report),
-            _ => micro::measure(bench, &UNSOUND, report),
-        };
-        if let Err(error) = outcome {
-            eprintln!("{name}: {error:#}");
-            report.failures.push(format!("{name}: {error:#}"));
-        }
+/// Makes a measurement by its name; what fails is in the report.
+pub fn run(bench: &Bench, name: &str, report: &mut Report) {
+    let outcome = match name {
+        "micro" => SUBJECTS.iter().try_for_each(|subject| micro::measure(bench, subject, report)),
+        "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
+        "ycsb" => ycsb::measure(bench, report),
+        "large" => large::measure(bench, report),
+        "cache" => cache::measure(bench, report),
+        "growth" => growth::growth(bench, report),
+        "wide" => wide::measure(bench, report),
+        "load" => growth::load(bench, report),
+        "dlrm" => streams::dlrm(bench, report),
+        "curves" => curves::measure(bench, report),
+        "pagerank" => streams::pagerank(bench, report),
+        "processor" => processor::measure(bench, report),
+        _ => micro::measure(bench, &UNSOUND, report),
+    };
+    if let Err(error) = outcome {
+        eprintln!("{name}: {error:#}");
+        report.failures.push(format!("{name}: {error:#}"));
     }
 }
 

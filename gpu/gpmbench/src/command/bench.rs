@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 use nearpm_gpu::{Device, Interpreted};
 
 use crate::measure::{self, Bench, Scale};
+use crate::record;
 use crate::report::Report;
 use crate::soak;
 
@@ -114,10 +115,10 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
     let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     for name in measure::NAMES.into_iter().filter(wanted) {
-        measure::run(&bench, &[name.to_owned()], &mut report);
+        measure::run(&bench, name, &mut report);
         // What was measured stays, whatever ends the rest.
         if let Some(path) = &arguments.json {
-            write(path, &serde_json::to_string_pretty(&report)?)?;
+            record::write(path, &report)?;
         }
     }
     if let Some(path) = &arguments.peer_log {

@@ -2,8 +2,9 @@
 
 mod bench;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,11 +12,12 @@ use clap::{Args, Subcommand, ValueEnum};
 pub use bench::{BenchArguments, bench, tell};
 
 use crate::crash::{
-    Campaign, Checkpoints, Database, LogForm, Record, Scenario, Shared, Store, Sums, Transactions, Way,
+    self, Campaign, Checkpoints, Database, LogForm, Record, Scenario, Shared, Store, Sums, Transactions, Way,
 };
 use crate::prefix::Sizes;
+use crate::record::{self, Saved};
 use crate::report::Report;
-use crate::{db, model, show};
+use crate::{db, model, show, workers};
 
 /// What to do with GPUs and their persistent memory.
 #[derive(Subcommand)]
@@ -93,9 +95,12 @@ pub struct CampaignArguments {
     /// Stop after so many seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// Units of the campaign at a time
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    /// Processes that do it
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    workers: u64,
+    /// Go through units from this one on, in steps as large as there are workers, and print each as JSON: for the command without it
+    #[arg(long, hide = true)]
+    unit: Option<u64>,
 }
 
 /// Runs a command; `again` are the arguments that start this program's `bench`.
@@ -161,9 +166,16 @@ fn run(arguments: &RunArguments) -> Result<()> {
 }
 
 fn campaign(arguments: &CampaignArguments) -> Result<()> {
+    if let Some(first) = arguments.unit {
+        return (first..)
+            .step_by(arguments.workers as usize)
+            .try_for_each(|unit| workers::say(unit, &crash::unit(unit)?));
+    }
+    let until = arguments.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut record = Record::load(&arguments.record)?;
-    let time = arguments.seconds.map_or(Duration::MAX, Duration::from_secs);
-    record.go_on(&arguments.record, arguments.crashes, time, arguments.threads)?;
+    if record.total() < arguments.crashes {
+        go_on(&mut record, arguments, until)?;
+    }
     for (program, crashes) in &record.crashes {
         let images = record.images.get(program).copied().unwrap_or_default();
         println!("{program:<26} {crashes:>10} crashes, {images:>10} images recovered");
@@ -171,6 +183,26 @@ fn campaign(arguments: &CampaignArguments) -> Result<()> {
     let (total, second) = (record.total(), record.second_crashes);
     println!("{total} crashes in all, {second} more in recoveries; no violation");
     Ok(())
+}
+
+/// Goes on until there were so many crashes, or the time is over. Units are counted in their order, so that a record is the same however many processes
+/// made it.
+fn go_on(record: &mut Record, arguments: &CampaignArguments, until: Option<Instant>) -> Result<()> {
+    let CampaignArguments { record: path, crashes, workers, .. } = arguments;
+    let (first, mut saved) = (record.next, Saved::now());
+    let worker = |worker: u64| -> Result<std::process::Command> {
+        let mut command = workers::itself("campaign", "campaign")?;
+        command.arg("--record").arg(path).args([format!("--workers={workers}"), format!("--unit={}", first + worker)]);
+        Ok(command)
+    };
+    let commands = (0..*workers).map(worker).collect::<Result<Vec<_>>>()?;
+    let outcome = workers::in_order(commands, until, first, |unit| {
+        record.add(unit);
+        saved.keep(path, record)?;
+        Ok(if record.total() >= *crashes { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    record::write(path, record)?;
+    outcome
 }
 
 fn transactions(form: LogForm) -> Box<dyn Scenario> {

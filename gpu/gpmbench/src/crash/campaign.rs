@@ -1,11 +1,8 @@
 //! The campaign over all nine programs: units by number, each a program with a schedule and choices of its own, so that it can be stopped and gone on with.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nearpm_gpu::{Choice, Device, Interpreted, Medium, PmRegion, Schedule};
@@ -43,67 +40,23 @@ impl Record {
         self.crashes.values().sum()
     }
 
-    /// Goes on until there were so many crashes, or the time is over, with several units at a time. Units are counted in their order, so that a record
-    /// is the same however many threads made it; the file has what was done after each.
-    ///
-    /// # Errors
-    /// The first failure, with the unit that replays it.
-    pub fn go_on(&mut self, path: &Path, crashes: u64, time: Duration, threads: usize) -> Result<()> {
-        let started = Instant::now();
-        let (give, work) = mpsc::channel();
-        let (done, units) = mpsc::channel();
-        let work = Mutex::new(work);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.max(1) {
-                let (done, work) = (done.clone(), &work);
-                scope.spawn(move || {
-                    let next = || work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    while let Ok(number) = next() {
-                        let unit = unit(number).with_context(|| format!("unit {number}"));
-                        if done.send((number, unit)).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(done);
-            let mut is_over = |record: &Record| record.total() >= crashes || started.elapsed() >= time;
-            let first = self.next..self.next + threads.max(1) as u64;
-            self.collect(units, give, first, path, &mut is_over)
-        })
+    /// Adds the unit [`Record::next`].
+    pub fn add(&mut self, unit: Unit) {
+        let Unit { program, tally } = unit;
+        *self.crashes.entry(program.clone()).or_default() += tally.crashes;
+        *self.images.entry(program).or_default() += tally.images;
+        self.second_crashes += tally.second_crashes;
+        self.next += 1;
     }
+}
 
-    /// Hands units out, the first at once and one more for each that comes back, and adds them in their order, until it is over.
-    fn collect(
-        &mut self,
-        units: mpsc::Receiver<(u64, Result<(&'static str, Tally)>)>,
-        give: mpsc::Sender<u64>,
-        first: Range<u64>,
-        path: &Path,
-        is_over: &mut dyn FnMut(&Record) -> bool,
-    ) -> Result<()> {
-        if is_over(self) {
-            return Ok(());
-        }
-        first.clone().try_for_each(|number| give.send(number))?;
-        let mut early = BTreeMap::new();
-        for (next, (number, unit)) in (first.end..).zip(units) {
-            early.insert(number, unit);
-            while let Some(unit) = early.remove(&self.next) {
-                let (name, tally) = unit?;
-                *self.crashes.entry(name.to_owned()).or_default() += tally.crashes;
-                *self.images.entry(name.to_owned()).or_default() += tally.images;
-                self.second_crashes += tally.second_crashes;
-                self.next += 1;
-                record::write(path, self)?;
-                if is_over(self) {
-                    return Ok(());
-                }
-            }
-            give.send(next)?;
-        }
-        Ok(())
-    }
+/// A unit of the campaign.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unit {
+    /// Its program.
+    pub program: String,
+    /// What was done.
+    pub tally: Tally,
 }
 
 /// Programs of GPMbench, and the logs and checkpoints that they are made of.
@@ -126,15 +79,22 @@ const PROGRAMS: [&str; 15] = [
 ];
 
 /// One unit: a program by turns, its crashes by the number.
-fn unit(number: u64) -> Result<(&'static str, Tally)> {
+///
+/// # Errors
+/// The first failure, with the unit that replays it.
+pub fn unit(number: u64) -> Result<Unit> {
     let count = PROGRAMS.len() as u64;
     let (name, round) = (PROGRAMS[(number % count) as usize], number / count);
+    crashed(name, round).with_context(|| format!("unit {number}"))
+}
+
+fn crashed(name: &str, round: u64) -> Result<Unit> {
     let scenario = scenario(name, round)?;
     let schedule = if round.is_multiple_of(8) { Schedule::RoundRobin } else { Schedule::Seeded(round) };
     let mut choices: Vec<Choice> = (0..6).map(|seed| Choice::Seeded(6 * round + seed)).collect();
     choices.extend([Choice::None, Choice::OnlyThread(round % 64), Choice::AllButThread(round % 64)]);
     let campaign = Campaign { schedules: vec![schedule], choices, every: 1 + round % 5, second: 1 };
-    Ok((name, campaign.run(scenario.as_ref())?))
+    Ok(Unit { program: name.to_owned(), tally: campaign.run(scenario.as_ref())? })
 }
 
 /// Iterations of iterative programs, and from checkpoint to checkpoint.

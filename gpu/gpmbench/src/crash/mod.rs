@@ -15,8 +15,9 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use nearpm_gpu::{Changes, Choice, Device, Interpreted, Medium, PmRegion, Schedule, Watch, Watched};
+use serde::{Deserialize, Serialize};
 
-pub use campaign::Record;
+pub use campaign::{Record, Unit, unit};
 pub use checkpoints::{Checkpoints, Way};
 pub use database::Database;
 pub use resumed::{Resumed, Run};
@@ -65,7 +66,7 @@ pub fn crashed(error: &anyhow::Error) -> bool {
 }
 
 /// What a campaign went through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Crashes of the work: moments, each with several choices of what survives.
     pub crashes: u64,

@@ -13,6 +13,7 @@ mod opened;
 pub mod peer;
 mod programs;
 mod random;
+mod same;
 pub mod several;
 mod store;
 mod stream;
@@ -54,31 +55,42 @@ pub struct Bench {
 }
 
 /// The names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 10] =
-    ["stream", "logs", "random", "kvs", "db", "checkpoint", "flights", "programs", "native", "alone"];
+pub const NAMES: [&str; 13] = [
+    "stream",
+    "logs",
+    "random",
+    "kvs",
+    "db",
+    "checkpoint",
+    "flights",
+    "programs",
+    "ps",
+    "srad",
+    "bfs",
+    "alone",
+    "same",
+];
 
-/// Makes measurements by name; what fails is in the report.
-pub fn run(bench: &Bench, names: &[String], report: &mut Report) {
-    for name in NAMES {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let outcome = match name {
-            "stream" => stream::measure(bench, report),
-            "logs" => logs::measure(bench, report),
-            "random" => random::measure(bench, report),
-            "kvs" => store::measure(bench, report),
-            "db" => database::measure(bench, report),
-            "checkpoint" => checkpoint::measure(bench, report),
-            "flights" => flights::measure(bench, report),
-            "native" => native::measure(bench, report),
-            "alone" => alone::measure(bench, report),
-            _ => programs::measure(bench, report),
-        };
-        if let Err(error) = outcome {
-            eprintln!("{name}: {error:#}");
-            report.failures.push(format!("{name}: {error:#}"));
-        }
+/// Makes a measurement by its name; what fails is in the report.
+pub fn run(bench: &Bench, name: &str, report: &mut Report) {
+    let outcome = match name {
+        "stream" => stream::measure(bench, report),
+        "logs" => logs::measure(bench, report),
+        "random" => random::measure(bench, report),
+        "kvs" => store::measure(bench, report),
+        "db" => database::measure(bench, report),
+        "checkpoint" => checkpoint::measure(bench, report),
+        "flights" => flights::measure(bench, report),
+        "ps" => native::sums(bench, report),
+        "srad" => native::srad(bench, report),
+        "bfs" => native::bfs(bench, report),
+        "alone" => alone::measure(bench, report),
+        "same" => same::measure(bench, report),
+        _ => programs::measure(bench, report),
+    };
+    if let Err(error) = outcome {
+        eprintln!("{name}: {error:#}");
+        report.failures.push(format!("{name}: {error:#}"));
     }
 }
 

@@ -12,13 +12,7 @@ use crate::prefix::{Sizes, Sums, input_of, sums_of};
 use crate::programs::{Bfs, Graph, Srad, image_of, levels_of};
 use crate::report::Report;
 
-pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    sums(bench, report)?;
-    srad(bench, report)?;
-    bfs(bench, report)
-}
-
-fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
+pub fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
     let sizes = sums_sizes(bench.scale);
     let region = bench.region(sizes.region_bytes())?;
     let program = Sums::create(&region, sizes, prefix())?;
@@ -66,7 +60,7 @@ fn by_processor(bench: &Bench, report: &mut Report, what: &str, ours: Duration, 
     Assisted::new(bench, GROUP, what, vec![&memory])?.all(report, ours, None)
 }
 
-fn srad(bench: &Bench, report: &mut Report) -> Result<()> {
+pub fn srad(bench: &Bench, report: &mut Report) -> Result<()> {
     let (rows, columns) = bench.scale.pick((12, 16), (131_072, 1024));
     let region = bench.region(Srad::region_bytes(rows, columns))?;
     let program = Srad::open(&region, rows, columns)?;
@@ -91,7 +85,7 @@ fn srad(bench: &Bench, report: &mut Report) -> Result<()> {
     by_processor(bench, report, "SRAD, the image of an iteration", time / iterations as u32, &stored)
 }
 
-fn bfs(bench: &Bench, report: &mut Report) -> Result<()> {
+pub fn bfs(bench: &Bench, report: &mut Report) -> Result<()> {
     // As many nodes as the map of the USA's roads has, and its 6000 levels.
     let (length, width) = bench.scale.pick((20, 6), (6000, 4000));
     let graph = Graph::roads(length, width, 1);

@@ -1,6 +1,7 @@
 //! PTX text to typed syntax. Names are slices of the text; nothing is resolved here.
 
 mod body;
+mod declarations;
 mod lexer;
 mod parser;
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
@@ -31,7 +32,7 @@ pub fn say<T: Serialize>(number: u64, found: &T) -> Result<()> {
 }
 
 /// Runs these processes at the same time, and takes the pieces that they [`say`] in the order of their numbers, from `first` on, as soon as all before a
-/// piece are there. All of them have ended when this returns; those that go on when the time is over are killed.
+/// piece are there, until `take` has enough. All of them have ended when this returns; those that go on when it is over are killed.
 ///
 /// # Errors
 /// One that cannot be started, that failed (it has said why), or that prints something else; what `take` refuses.
@@ -39,11 +40,11 @@ pub fn in_order<T: DeserializeOwned>(
     commands: impl IntoIterator<Item = Command>,
     until: Option<Instant>,
     first: u64,
-    mut take: impl FnMut(T) -> Result<()>,
+    mut take: impl FnMut(T) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (mut workers, lines) = started(commands)?;
     let (mut next, mut ahead) = (first, BTreeMap::new());
-    let is_over = loop {
+    let is_over = 'over: loop {
         let line = match received(&lines, until) {
             Ok(line) => line.context("cannot read what a worker found")?,
             Err(error) => break error == RecvTimeoutError::Timeout,
@@ -52,7 +53,9 @@ pub fn in_order<T: DeserializeOwned>(
         ahead.insert(number, found);
         while let Some(found) = ahead.remove(&next) {
             next += 1;
-            take(found)?;
+            if take(found)?.is_break() {
+                break 'over true;
+            }
         }
     };
     for worker in &mut workers.0 {
@@ -106,6 +109,8 @@ mod tests {
 
     use super::*;
 
+    const ENOUGH: u32 = 9;
+
     fn taken(scripts: &[&str], until: Option<Instant>) -> (Vec<u32>, Result<()>) {
         let shell = |script: &&str| {
             let mut command = Command::new("sh");
@@ -115,7 +120,7 @@ mod tests {
         let mut all = Vec::new();
         let outcome = in_order(scripts.iter().map(shell), until, 5, |found: u32| {
             all.push(found);
-            Ok(())
+            Ok(if found == ENOUGH { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         (all, outcome)
     }
@@ -138,7 +143,7 @@ mod tests {
             let expected: &[u32] = if said == "failed" { &[1, 2, 3] } else { &[] };
             assert!(all.starts_with(expected), "{script}: {all:?}");
         }
-        let nowhere = in_order([Command::new("/nowhere/at/all")], None, 0, |_: u32| Ok(()));
+        let nowhere = in_order([Command::new("/nowhere/at/all")], None, 0, |_: u32| Ok(ControlFlow::Continue(())));
         assert!(nowhere.is_err());
     }
 
@@ -152,6 +157,13 @@ mod tests {
         assert_eq!(all, [1, 2], "the piece 7 is missing");
         let (_, outcome) = taken(&["exit 1", "exec sleep 600"], Some(Instant::now() + time));
         assert!(outcome.unwrap_err().to_string().contains("failed"), "what it found may not be lost");
+    }
+
+    #[test]
+    fn workers_end_when_there_is_enough() {
+        let (all, outcome) = taken(&["echo [5,1]; echo [6,9]; echo [7,2]; exec sleep 600"], None);
+        outcome.unwrap();
+        assert_eq!(all, [1, 9]);
     }
 
     #[test]

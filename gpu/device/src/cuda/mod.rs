@@ -1,8 +1,12 @@
 //! A GPU through the CUDA driver, which is loaded when the first device is opened.
 
+mod aside;
+mod modules;
+mod pinned;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::time::Duration;
 
 use cudarc::driver::result::{self, DriverError};
@@ -10,11 +14,8 @@ use cudarc::driver::sys;
 
 use crate::device::{Aside, Attached, Counts, Device, Elapsed, Measured, check_range};
 use crate::error::Error;
-use crate::kernel::{Argument, Kernel, Launch, Module};
+use crate::kernel::{Argument, Kernel, Launch};
 use crate::medium::{Medium, Pinnable};
-
-/// Bytes that are pinned in one call: drivers of the 580 series refuse 512 GiB and more at once.
-const PIECE: usize = 16 << 30;
 
 /// A GPU. It belongs to the thread that opened it, which may have opened others, too.
 pub struct Cuda {
@@ -144,83 +145,11 @@ impl Cuda {
             .map_err(refused(format!("launch {}", kernel.entry)))
     }
 
-    fn load(&self, module: &Module) -> Result<sys::CUmodule, Error> {
-        if let Some(&loaded) = self.modules.borrow().get(&module.identity()) {
-            return Ok(loaded);
-        }
-        let refuse = |why: String| Error::Module { module: module.name().to_owned(), why };
-        let text = CString::new(module.ptx()).map_err(|_| refuse("its text has a zero byte".to_owned()))?;
-        let mut log = vec![0u8; 8192];
-        let mut options = [
-            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER,
-            sys::CUjit_option_enum::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        ];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
-        let mut loaded = std::ptr::null_mut();
-        // SAFETY: the text ends in zero; options and values are as many as said; the log has the size that is told, and outlives the call.
-        let outcome = unsafe {
-            sys::cuModuleLoadDataEx(&mut loaded, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
-                .result()
-        };
-        if let Err(error) = outcome {
-            let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
-            return Err(refuse(format!("{error:?}: {}", String::from_utf8_lossy(said).trim())));
-        }
-        self.modules.borrow_mut().insert(module.identity(), loaded);
-        Ok(loaded)
-    }
-
-    fn function(&self, kernel: Kernel<'_>) -> Result<sys::CUfunction, Error> {
-        let key = (kernel.module.identity(), kernel.entry);
-        if let Some(&function) = self.functions.borrow().get(&key) {
-            return Ok(function);
-        }
-        let module = self.load(kernel.module)?;
-        let name =
-            CString::new(kernel.entry).map_err(|_| Error::Invalid("a kernel's name has a zero byte".to_owned()))?;
-        // SAFETY: the module was loaded and stays so.
-        let function = unsafe { result::module::get_function(module, name) };
-        let function = function.map_err(refused(format!("find the kernel {}", kernel.entry)))?;
-        self.functions.borrow_mut().insert(key, function);
-        Ok(function)
-    }
-
     /// Waits for everything, copies that go on included.
     fn settle(&self) -> Result<(), Error> {
         self.synchronize()?;
         // SAFETY: the stream was made by this device.
         unsafe { result::stream::synchronize(self.copies) }.map_err(refused("finish copies"))
-    }
-
-    fn pin(&self, bytes: &[u8]) -> Result<(), Error> {
-        let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE;
-        for (done, piece) in bytes.chunks(PIECE).enumerate() {
-            // SAFETY: the piece is mapped, and stays so until it is unpinned: detaching comes before the medium is dropped.
-            let outcome =
-                unsafe { sys::cuMemHostRegister_v2(piece.as_ptr() as *mut c_void, piece.len(), flags).result() };
-            if let Err(error) = outcome {
-                self.unpin(&bytes[..done * PIECE])?;
-                return Err(refused(format!("pin {} bytes of persistent memory", bytes.len()))(error));
-            }
-            let mut address = 0;
-            // SAFETY: the piece was pinned above.
-            unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, piece.as_ptr() as *mut c_void, 0).result() }
-                .map_err(refused("tell where persistent memory is mapped"))?;
-            if address != piece.as_ptr() as u64 {
-                return Err(Error::Invalid(
-                    "this GPU maps host memory at other addresses than the processor".to_owned(),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn unpin(&self, bytes: &[u8]) -> Result<(), Error> {
-        bytes.chunks(PIECE).try_for_each(|piece| {
-            // SAFETY: the piece was pinned by `pin`, in the same parts.
-            unsafe { sys::cuMemHostUnregister(piece.as_ptr() as *mut c_void).result() }
-                .map_err(refused("unpin persistent memory"))
-        })
     }
 }
 
@@ -272,34 +201,11 @@ impl Device for Cuda {
     }
 
     fn copy_aside(&self, to: u64, from: u64, bytes: u64) -> Result<Aside, Error> {
-        self.current()?;
-        let event =
-            || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused("make an event"));
-        let (before, done) = (event()?, event()?);
-        // SAFETY: events and streams are this device's; the driver refuses addresses that it has not given or pinned. An event that is destroyed goes
-        // when what waits for it has ended.
-        let begun = unsafe {
-            result::event::record(before, self.stream)
-                .and_then(|()| {
-                    result::stream::wait_event(self.copies, before, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)
-                })
-                .and_then(|()| sys::cuMemcpyAsync(to, from, bytes as usize, self.copies).result())
-                .and_then(|()| result::event::record(done, self.copies))
-                .and(result::event::destroy(before))
-        };
-        begun.map_err(refused("begin a copy"))?;
-        let number = self.next_aside.replace(self.next_aside.get() + 1);
-        self.asides.borrow_mut().insert(number, done);
-        Ok(Aside(number))
+        self.begin_aside(to, from, bytes)
     }
 
     fn wait_aside(&self, copy: Aside) -> Result<(), Error> {
-        self.current()?;
-        let Some(done) = self.asides.borrow_mut().remove(&copy.0) else {
-            return Err(Error::Invalid("a copy that this device has not begun".to_owned()));
-        };
-        // SAFETY: the event was made by this device, and is not used again.
-        unsafe { result::event::synchronize(done).and(result::event::destroy(done)) }.map_err(refused("finish a copy"))
+        self.end_aside(copy)
     }
 
     fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Error> {
@@ -313,14 +219,14 @@ impl Device for Cuda {
             return Err(Error::NotPinnable { path: medium.path().to_owned(), filesystem });
         }
         self.current()?;
-        self.pin(medium.bytes())?;
+        pinned::pin(medium.bytes())?;
         let number = self.attached.replace(self.attached.get() + 1);
         Ok(Attached { address: medium.bytes().as_ptr() as u64, bytes: medium.bytes().len() as u64, number })
     }
 
     fn detach(&self, _: Attached, medium: &mut Medium) -> Result<(), Error> {
         self.settle()?;
-        self.unpin(medium.bytes())
+        pinned::unpin(medium.bytes())
     }
 
     fn pm_read(&self, pm: &Attached, medium: &Medium, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {

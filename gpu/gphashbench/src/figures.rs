@@ -34,8 +34,8 @@ const FIGURES: [Figure; 11] = [
         number: 6,
         shows: "YCSB by the size of a batch, keys of 32 bytes",
         says: "A and B 4.75 times at most, D 2.16 times other tables of a GPU",
-        rows: &[("YCSB,", ""), ("keys of 32 B", "")],
-        lacks: "YCSB is run with keys of 8 bytes here, in batches as large as spare cells allow",
+        rows: &[("YCSB by size of a batch, keys of 32 B", ""), ("keys of 32 B", "")],
+        lacks: PEERS,
     },
     Figure {
         number: 7,

@@ -65,6 +65,8 @@ pub fn in_order<T: DeserializeOwned>(
             ensure!(ended.success(), "a worker failed: {ended}");
         }
     }
+    // Before nobody listens to them any more, which they would complain of.
+    drop(workers);
     ensure!(is_over || ahead.is_empty(), "no worker said anything of piece {next}");
     Ok(())
 }

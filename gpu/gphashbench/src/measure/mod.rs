@@ -10,6 +10,7 @@ mod processor;
 mod records;
 mod streams;
 mod wide;
+mod wide_ycsb;
 mod ycsb;
 
 use std::rc::Rc;
@@ -23,7 +24,7 @@ use nearpm_gpu::{Device, Medium, PmRegion};
 pub use records::Records;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "micro",
     "latency",
     "ycsb",
@@ -31,6 +32,7 @@ pub const NAMES: [&str; 13] = [
     "cache",
     "growth",
     "wide",
+    "wide-ycsb",
     "load",
     "dlrm",
     "pagerank",
@@ -123,6 +125,7 @@ pub fn run(bench: &Bench, name: &str, report: &mut Report) {
         "cache" => cache::measure(bench, report),
         "growth" => growth::growth(bench, report),
         "wide" => wide::measure(bench, report),
+        "wide-ycsb" => wide_ycsb::measure(bench, report),
         "load" => growth::load(bench, report),
         "dlrm" => streams::dlrm(bench, report),
         "curves" => curves::measure(bench, report),

@@ -17,22 +17,25 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// The words of a record's key.
+pub(super) fn words_of(record: u32, key_bytes: u32) -> impl Iterator<Item = u64> {
+    let word = move |word: u64| (u64::from(record) << 8 | word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (1..=u64::from(key_bytes) / 8).map(word)
+}
+
 fn of_bytes(bench: &Bench, subject: &Subject, key_bytes: u32, report: &mut Report) -> Result<()> {
     let pairs: u32 = bench.pick(300, 1 << 22);
     let layout = subject.layout(bench, u64::from(pairs) * 10 / 8, VALUE).with_keys(Keys::Fixed(key_bytes));
     let region = region(bench, &layout)?;
     let mut table = Table::create(&region, "table", &layout, 1)?;
     table.sort_batches(pairs)?;
-    let keys = |record: u32| {
-        (1..=u64::from(key_bytes) / 8)
-            .map(move |word| (u64::from(record) << 8 | word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    };
     let group = format!("keys of {key_bytes} B, {}: {pairs} pairs, values of {VALUE} B, load 0.8", subject.name);
     let most = subject.most_updates(&layout).min(1 << 20);
     let (mut inserting, mut searching) = (Duration::ZERO, Duration::ZERO);
     for first in (0..pairs).step_by(most as usize) {
         let count = most.min(pairs - first);
-        let bytes: Vec<u8> = (first..first + count).flat_map(keys).flat_map(u64::to_le_bytes).collect();
+        let bytes: Vec<u8> =
+            (first..first + count).flat_map(|record| words_of(record, key_bytes)).flat_map(u64::to_le_bytes).collect();
         let values = Buffer::new(&bench.device, u64::from(count) * u64::from(VALUE))?;
         // The value is the key, as often as it fits.
         let expected: Vec<u8> =

@@ -1,0 +1,118 @@
+//! YCSB with keys of 32 bytes, by the size of a batch (figure 6).
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use nearpm_gphash::{Keys, Op, Operations, Outcome, Table};
+use nearpm_gpmbench::report::Report;
+use nearpm_gpu::Buffer;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::wide::words_of;
+use super::{Bench, SUBJECTS, Subject, VALUE, region};
+use crate::skew::{Choice, draw};
+
+const KEY: u32 = 32;
+/// A workload: name, share of reads in percent, what the others are, and which records are asked for.
+const WORKLOADS: [(&str, u32, Op, Choice); 4] = [
+    ("A", 50, Op::Update, Choice::Scrambled),
+    ("B", 95, Op::Update, Choice::Scrambled),
+    ("C", 100, Op::Update, Choice::Scrambled),
+    ("D", 95, Op::Insert, Choice::Latest),
+];
+
+pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    SUBJECTS.iter().try_for_each(|subject| of(bench, subject, report))
+}
+
+fn of(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
+    let pairs: u32 = bench.pick(300, 1 << 22);
+    // Room for what D inserts.
+    let layout = subject.layout(bench, u64::from(pairs) * 10 / 7, VALUE).with_keys(Keys::Fixed(KEY));
+    let (region, largest) = (region(bench, &layout)?, bench.pick(64, 1 << 20));
+    let mut table = Table::create(&region, "table", &layout, 1)?;
+    table.sort_batches(largest)?;
+    let most = subject.most_updates(&layout).min(largest);
+    let mut run = Run { bench, table: &table, records: 0, versions: 0 };
+    for first in (0..pairs).step_by(most as usize) {
+        run.batch(&vec![Op::Insert; most.min(pairs - first) as usize], Choice::Latest, 0)?;
+    }
+    let group =
+        format!("YCSB by size of a batch, keys of {KEY} B, {}: {pairs} pairs, values of {VALUE} B", subject.name);
+    let sizes: &[u32] = bench.pick(&[16, 64], &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20]);
+    for (number, &size) in sizes.iter().filter(|&&size| size <= most).enumerate() {
+        for (name, reads, other, choice) in WORKLOADS {
+            let mut random = ChaCha8Rng::seed_from_u64(number as u64);
+            let mut times = Vec::new();
+            for repeat in 0..=bench.repeats as u64 {
+                let draw = |_| if random.random_range(0..100) < reads { Op::Get } else { other };
+                let ops: Vec<Op> = (0..size).map(draw).collect();
+                times.push(run.batch(&ops, choice, 100 * number as u64 + repeat)?);
+            }
+            // The first of a size loads its kernels.
+            times.remove(0);
+            report.rate(&group, format!("{name}, batches of {size}"), f64::from(size) / 1e6, "M/s", &times, None);
+        }
+    }
+    Ok(())
+}
+
+struct Run<'r> {
+    bench: &'r Bench,
+    table: &'r Table,
+    /// Records that the table has: numbers below it.
+    records: u32,
+    /// Versions of values that were put.
+    versions: u64,
+}
+
+/// What a version makes of each word of a key, to be its value.
+fn mask(version: u64) -> u64 {
+    version.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
+}
+
+fn value_of(key: &[u64], version: u64) -> impl Iterator<Item = u64> {
+    key.iter().map(move |word| word ^ mask(version)).cycle().take(VALUE as usize / 8)
+}
+
+impl Run<'_> {
+    /// Runs a batch of operations, each on a record that is there, or for an insert on the next one. The time; each answer and each value that was read
+    /// is looked at.
+    fn batch(&mut self, ops: &[Op], choice: Choice, seed: u64) -> Result<Duration> {
+        let device = &self.bench.device;
+        let chosen = if self.records == 0 { vec![0; ops.len()] } else { draw(choice, self.records, ops.len(), seed) };
+        let mut record = |(&op, chosen): (&Op, u32)| {
+            let next = self.records;
+            self.records += u32::from(op == Op::Insert);
+            words_of(if op == Op::Insert { next } else { chosen }, KEY).collect::<Vec<u64>>()
+        };
+        let keys: Vec<Vec<u64>> = ops.iter().zip(chosen).map(&mut record).collect();
+        self.versions += 1;
+        let version = self.versions;
+        let stored: Vec<u8> = keys.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        let put: Vec<u8> = keys.iter().flat_map(|key| value_of(key, version)).flat_map(u64::to_le_bytes).collect();
+        let values = Buffer::new(device, put.len() as u64)?;
+        values.upload(&put)?;
+        let found = Buffer::zeroed(device, put.len() as u64)?;
+        let batch = Operations::of_stored(device, Op::Get, ops.len() as u32, &stored)?.each(device, ops)?;
+        let batch = batch.with_values(values).with_found(found);
+        let time = self.bench.time(self.table, std::slice::from_ref(&batch))?;
+        let done = self.table.outcomes(&batch)?.into_iter().all(|outcome| outcome == Outcome::Done);
+        ensure!(done, "an operation was not done: no figure is printed");
+        let read = batch.found.as_ref().map_or(Ok(Vec::new()), Buffer::download)?;
+        let values = read.chunks(VALUE as usize).map(|value| value.as_chunks::<8>().0);
+        for ((key, value), _) in keys.iter().zip(values).zip(ops).filter(|(_, op)| **op == Op::Get) {
+            ensure!(self.is_version(key, value), "a search read another value: no figure is printed");
+        }
+        Ok(time)
+    }
+
+    /// Whether a value is one whole version of a key's.
+    fn is_version(&self, key: &[u64], value: &[[u8; 8]]) -> bool {
+        let words: Vec<u64> = value.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        (1..=self.versions)
+            .rev()
+            .any(|version| words[0] == key[0] ^ mask(version) && value_of(key, version).eq(words.iter().copied()))
+    }
+}

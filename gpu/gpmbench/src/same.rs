@@ -16,7 +16,7 @@ pub type Contents = Vec<(String, Vec<u8>)>;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// How far its numbers may be apart, of themselves, where its kernels use operations that PTX leaves a card some freedom in. `None`: not by a bit.
+    /// How far its numbers may be apart, of the largest of them, where its kernels use operations that PTX leaves a card some freedom in. `None`: not by a bit.
     pub within: Option<f32>,
     bytes: u64,
     run: Box<dyn Fn(&PmRegion) -> Result<Contents>>,
@@ -81,12 +81,13 @@ fn contents(region: &PmRegion) -> Result<Contents> {
     objects.map(|object| Ok((object.name, region.read_vec(object.offset, object.bytes as usize)?))).collect()
 }
 
-/// The largest difference of two numbers of 4 bytes each, of the first; infinite where one of them is none.
+/// The largest difference of two numbers of 4 bytes each, of the largest of the first ones; infinite where one of them is none.
 fn apart(one: &[u8], other: &[u8]) -> f32 {
     let numbers =
-        |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().map(|&word| f32::from_le_bytes(word)).collect::<Vec<_>>();
-    let pairs = numbers(one).into_iter().zip(numbers(other));
-    let each = pairs.map(|(a, b)| if a == b { 0.0 } else { (a - b).abs() / a.abs() });
+        |bytes: &[u8]| -> Vec<f32> { bytes.as_chunks::<4>().0.iter().map(|&word| f32::from_le_bytes(word)).collect() };
+    let (one, other) = (numbers(one), numbers(other));
+    let largest = one.iter().fold(f32::MIN_POSITIVE, |most, number| most.max(number.abs()));
+    let each = one.iter().zip(&other).map(|(a, b)| (a - b).abs() / largest);
     let found = each.fold(0.0, |most: f32, apart| if apart.is_nan() { f32::INFINITY } else { most.max(apart) });
     if one.len() == other.len() { found } else { f32::INFINITY }
 }

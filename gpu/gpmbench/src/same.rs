@@ -12,6 +12,9 @@ use crate::{db, kernels, prefix};
 /// Parts of what a program leaves, by name.
 pub type Contents = Vec<(String, Vec<u8>)>;
 
+/// Runs a program in a region, and gives what it leaves.
+type Run = Box<dyn Fn(&PmRegion) -> Result<Contents>>;
+
 /// A small run of a program.
 pub struct Program {
     /// Its name.
@@ -19,7 +22,7 @@ pub struct Program {
     /// How far its numbers may be apart, of the largest of them, where its kernels use operations that PTX leaves a card some freedom in. `None`: not by a bit.
     pub within: Option<f32>,
     bytes: u64,
-    run: Box<dyn Fn(&PmRegion) -> Result<Contents>>,
+    run: Run,
 }
 
 impl Program {

@@ -13,7 +13,8 @@ fn every_program_leaves_what_it_leaves_on_the_interpreter() {
     // One device, so that each module is compiled once.
     let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels"));
     let compiled: Rc<dyn Device> = Rc::new(Compiled::new(sources));
-    for program in programs() {
+    // What is not the same by a bit is held against double precision elsewhere.
+    for program in programs().into_iter().filter(|program| program.within.is_none()) {
         let interpreter: Rc<dyn Device> = Rc::new(Interpreted::new(64 << 20));
         let [expected, found] = [interpreter, compiled.clone()]
             .map(|device| program.left_on(&device).unwrap_or_else(|error| panic!("{}: {error:#}", program.name)));

@@ -22,8 +22,9 @@ use nearpm::direct::Mode;
 use nearpm::memory::{Memory, VolatileMemory};
 use schemes::{Machine, Opened, Scheme, Way};
 
-/// The first commit whose pools are kept, and the one before these images were: its own were made with its modules in other places, and no other change.
-const COMMITS: [&str; 2] = ["7553774061cf", "a5c19a107565"];
+/// The first commit whose pools are kept; the one before these images were (its own were made with its modules in other places, and no other change);
+/// one whose direct pools have format 4, and whose heap is one.
+const COMMITS: [&str; 3] = ["7553774061cf", "a5c19a107565", "31f4f79cad03"];
 
 /// An image of a pool.
 struct Kept {

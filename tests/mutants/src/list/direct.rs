@@ -178,8 +178,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "zeros in the place of what could not be read go home",
         file: OUTSIDE,
-        find: "self.alive().map_err(|error| self.poison(error))?;\n            if length",
-        with: "if !FAULT { self.alive().map_err(|error| self.poison(error))?; }\n            if length",
+        find: "self.alive().map_err(|error| self.poison(error))?;\n            if whole",
+        with: "if !FAULT { self.alive().map_err(|error| self.poison(error))?; }\n            if whole",
         tests: library("space", "zeros_in"),
     },
     Mutant {

@@ -149,7 +149,8 @@ fn locks_exclude_and_never_wait_in_a_circle() {
 /// Writers that change words of one page, each the one of its number, and a reader of a snapshot that was taken before.
 fn writers_beside_a_snapshot(writers: usize, preemptions: usize) {
     explore(preemptions, move || {
-        let page = Arc::new(([AtomicU64::new(7), AtomicU64::new(7)], PageCopies::new(0..page_copies::PAGE as u64)));
+        let page =
+            Arc::new(([AtomicU64::new(7), AtomicU64::new(7)], PageCopies::new(0..page_copies::PAGE as u64).unwrap()));
         let load = |words: &[AtomicU64; 2], offset: u64, to: &mut [u8]| {
             for (at, word) in to.chunks_exact_mut(8).enumerate() {
                 let value = words.get(offset as usize / 8 + at).map_or(0, |word| word.load(Ordering::Relaxed));

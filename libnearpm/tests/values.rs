@@ -189,6 +189,31 @@ enum Shape {
     Inner(Option<Ptr<PEnum<Self>>>),
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, nearpm::PersistentEnum)]
+enum Lamp {
+    Red,
+    Green,
+}
+
+const WORDS: usize = 4;
+
+/// Its fields' type has a name of the program.
+#[derive(Clone, Copy, Debug, PartialEq, nearpm::PersistentEnum)]
+enum Some4 {
+    Words([u64; WORDS]),
+}
+
+#[test]
+fn enums_without_fields_and_with_names_of_the_program_are_kept() {
+    assert_eq!((size_of::<PEnum<Lamp>>(), size_of::<PEnum<Some4>>()), (8, 8 + 8 * WORDS));
+    let pool = pool();
+    let lamp = pool.tx(|tx| tx.alloc(PEnum::from(Lamp::Green))).unwrap();
+    let words = pool.tx(|tx| tx.alloc(PEnum::from(Some4::Words([7; WORDS])))).unwrap();
+    let read = pool.read(|from| Ok::<_, Error>((from.get(lamp)?, from.get(words)?))).unwrap();
+    assert_eq!((read.0.get(), read.1.get()), (Ok(Lamp::Green), Ok(Some4::Words([7; WORDS]))));
+    assert_ne!(read.0.get(), Ok(Lamp::Red));
+}
+
 /// A text that can be compared, for tests: the handle alone.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]

@@ -65,7 +65,8 @@ impl Program {
     pub fn compare(&self, one: &Contents, other: &Contents) -> Result<f32> {
         ensure!(!one.is_empty() && one.len() == other.len(), "{}: other parts", self.name);
         let mut most = 0.0f32;
-        for ((name, expected), (_, found)) in one.iter().zip(other) {
+        for ((name, expected), (as_other, found)) in one.iter().zip(other) {
+            ensure!(name == as_other, "{}: {name:?} is {as_other:?} there", self.name);
             let apart = match self.within {
                 Some(_) => apart(expected, found),
                 None => f32::from(u8::from(expected != found)),

@@ -30,6 +30,8 @@ fn programs_that_leave_something_else_are_told_apart() {
         let other = vec![("part".to_owned(), 1.01f32.to_le_bytes().to_vec())];
         assert!(program.compare(&one, &one).is_ok_and(|apart| apart == 0.0));
         assert!(program.compare(&one, &other).is_err() && program.compare(&one, &Vec::new()).is_err());
+        let renamed = vec![("other".to_owned(), one[0].1.clone())];
+        assert!(program.compare(&one, &renamed).is_err());
         let close = vec![("part".to_owned(), 1.0001f32.to_le_bytes().to_vec())];
         assert_eq!(program.compare(&one, &close).is_ok(), program.within.is_some());
     }

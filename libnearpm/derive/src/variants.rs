@@ -59,10 +59,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     });
     Ok(quote! {
         const _: () = {
-            /// Words of the longest variant.
-            const WORDS: usize = {
-                let sizes = [#(#sizes),*];
-                let (mut longest, mut at) = (0, 0);
+            /// Words of the longest variant, by a name that no field's type will have.
+            const __NEARPM_WORDS: usize = {
+                let sizes: &[usize] = &[#(#sizes),*];
+                let (mut longest, mut at) = (0usize, 0usize);
                 while at < sizes.len() {
                     if sizes[at] > longest {
                         longest = sizes[at];
@@ -73,7 +73,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             };
 
             impl ::nearpm::typed::PersistentEnum for #this {
-                type Room = [u64; WORDS];
+                type Room = [u64; __NEARPM_WORDS];
                 const OWNS: bool = false #(|| <#owns as ::nearpm::Persistent>::OWNS)*;
 
                 fn describe(to: &mut ::nearpm::typed::Description) {

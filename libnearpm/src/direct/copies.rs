@@ -26,11 +26,14 @@ impl DirectPool {
         range: Range<u64>,
         mut piece: impl FnMut(Range<usize>, bool) -> &'d [u8],
     ) -> Result<bool, Error> {
+        // The lint looks at what was stored when it is persisted: nothing is yet.
+        if self.linter.is_some() {
+            return Ok(false);
+        }
         self.admit(std::slice::from_ref(&range))?;
         let (backing, in_place) = (self.medium.backing(), self.mode == Mode::InPlace);
         let goes_home = in_place || self.by_mechanism.is_none() && !self.are_logged(std::slice::from_ref(&range));
-        // The lint looks at what was stored when it is persisted.
-        if !goes_home || backing.drains_for_all() || self.linter.is_some() {
+        if !goes_home || backing.drains_for_all() {
             return Ok(false);
         }
         let mut at = range.start;
@@ -39,6 +42,8 @@ impl DirectPool {
             let start = (at - range.start) as usize;
             // In place the program's stores are those to the medium, unless the bytes go around the cache.
             let data = piece(start..start + bytes as usize, !in_place || !whole);
+            // They may be of the pool, and zeros in the place of what it has lost: those do not go home.
+            self.alive().map_err(|error| self.poison(error))?;
             if whole {
                 backing.stream(at, data);
             } else {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use nearpm_interface::media::PAGE_BYTES;
 
-use super::records::Records;
+use super::records::{LONG_RANGE, Records};
 use super::{DirectPool, Mode, Reservation};
 use crate::interval::IntervalSet;
 use crate::memory::View;
@@ -20,6 +20,10 @@ use crate::planted::{Fault, planted};
 
 /// Bytes of a word, and of what stands in front of the bytes of an operation: what is shorter between two changes costs no more than a second operation.
 const WORD: u64 = 8;
+
+/// How far apart changes lie at most that are logged as one, behind what is a record of its own: its head, that of the next one, and the ends of
+/// their lines.
+const HEADS: u64 = 256;
 
 /// Bytes that are looked at together.
 const PIECE: usize = 1024;
@@ -41,7 +45,8 @@ struct Changes<'a> {
 impl Changes<'_> {
     /// A range has changed; it lies behind those before.
     fn add(&mut self, range: Range<u64>) -> Result<(), TryReserveError> {
-        if !self.run.is_empty() && range.start - self.run.end <= WORD {
+        let near = if self.run.end - self.run.start >= LONG_RANGE { HEADS } else { WORD };
+        if !self.run.is_empty() && range.start - self.run.end <= near {
             self.run.end = range.end;
             return Ok(());
         }

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::ptr;
 
@@ -73,10 +74,16 @@ fn take<T>(place: &AtomicPtr<T>) -> Option<Box<[T; 1]>> {
 
 impl PageCopies {
     /// For a range of a pool, of which nobody changes anything meanwhile.
-    pub fn new(range: Range<u64>) -> PageCopies {
-        let first = range.start / TABLE_BYTES;
-        let tables = (first..range.end.div_ceil(TABLE_BYTES)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        PageCopies { range, tables, count: AtomicU64::new(0), lost: AtomicBool::new(false) }
+    ///
+    /// # Errors
+    /// There is no memory for a word for each 2 MiB.
+    pub fn new(range: Range<u64>) -> Result<PageCopies, TryReserveError> {
+        let numbers = range.start / TABLE_BYTES..range.end.div_ceil(TABLE_BYTES);
+        let mut tables = Vec::new();
+        tables.try_reserve_exact((numbers.end - numbers.start) as usize)?;
+        tables.extend(numbers.map(|_| AtomicPtr::new(ptr::null_mut())));
+        let tables = tables.into_boxed_slice();
+        Ok(PageCopies { range, tables, count: AtomicU64::new(0), lost: AtomicBool::new(false) })
     }
 
     /// What it sees.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::DirectPool;
 use crate::error::Error;
@@ -17,8 +17,8 @@ use crate::typed::persistent::value_of;
 use crate::typed::window::Window;
 use crate::typed::{Load, Persistent, Ptr};
 
-/// Those of a pool that are alive. Writers that copy pages share the lock.
-pub(super) type Snapshots = RwLock<Vec<Arc<PageCopies>>>;
+/// Those of a pool that are alive. Writers that copy pages take turns.
+pub(super) type Snapshots = Mutex<Vec<Arc<PageCopies>>>;
 
 /// Keeps a range of a view as it is for snapshots, before it changes.
 pub(super) fn keep(snapshots: &Snapshots, view: &View, range: &Range<u64>) {
@@ -26,7 +26,7 @@ pub(super) fn keep(snapshots: &Snapshots, view: &View, range: &Range<u64>) {
         let bytes = (view.bytes().saturating_sub(offset) as usize).min(PAGE);
         view.load(offset, &mut page[..bytes]);
     };
-    let alive = snapshots.read().unwrap_or_else(PoisonError::into_inner);
+    let alive = snapshots.lock().unwrap_or_else(PoisonError::into_inner);
     alive.iter().for_each(|copies| copies.keep(range, copy));
 }
 
@@ -71,7 +71,7 @@ impl DirectPool {
         self.refuse_poisoned()?;
         let copies = PageCopies::new(self.heap().start..self.heap().end);
         let copies = Arc::new(copies.map_err(Error::no_memory("the copies of a snapshot"))?);
-        self.snapshots.write().unwrap_or_else(PoisonError::into_inner).push(copies.clone());
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).push(copies.clone());
         self.watchers.fetch_add(1, Ordering::Relaxed);
         event!(debug, "snapshot taken");
         Ok(Snapshot { pool: self, copies, root: self.root() })
@@ -114,7 +114,7 @@ impl Drop for Snapshot<'_> {
             // A thread that the fork left behind may have held the list.
             return;
         }
-        let mut alive = self.pool.snapshots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut alive = self.pool.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         alive.retain(|copies| !Arc::ptr_eq(copies, &self.copies));
         self.pool.watchers.fetch_sub(1, Ordering::Relaxed);
     }

@@ -172,13 +172,13 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         tx.declare(node::range::<K, V>(node, shift > 0))?;
         key_row::<K>(node).insert(tx, at, count, entry.0)?;
         row.insert(tx, at + shift, count + shift, entry.1)?;
-        node::grow(tx, node, count, at)
+        node::set_count(tx, node, count + 1)
     }
 
-    /// How many keys stay in a full node when one more comes at an index: half of them, but for keys that rise. No key comes in front of
-    /// those any more, so that the room in the lower half would stay free.
-    fn kept(from: &impl Load, node: Ptr<Node>, at: u64) -> Result<u64, Error> {
-        Ok(if at == ROOM && node::rises(from, node)? { ROOM - 1 } else { ROOM / 2 })
+    /// How many keys stay in a full node when one more comes at an index: half of them, but for one behind all others. Keys that rise
+    /// are never followed by one in front, so that the room in the lower half would stay free.
+    fn kept(at: u64) -> u64 {
+        if at == ROOM { ROOM - 1 } else { ROOM / 2 }
     }
 
     /// Moves the entries of a full leaf behind the first `kept` to a new one. Gives the new one and its least key.
@@ -259,7 +259,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
             }
             let (mut to, made) = (leaf, K::make(tx, key)?);
             if count >= ROOM {
-                let kept = PBTreeMap::<K, V>::kept(tx, leaf, at)?;
+                let kept = PBTreeMap::<K, V>::kept(at);
                 let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf, kept)?;
                 if at > kept {
                     (to, at) = (upper, at - kept);
@@ -287,7 +287,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         let mut levels = 1;
         while let Some((node, mut at)) = path.pop() {
             let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
-            let kept = PBTreeMap::<K, V>::kept(tx, node, at)?;
+            let kept = PBTreeMap::<K, V>::kept(at);
             let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node, kept)).transpose()?;
             if let Some((_, beside)) = above
                 && at > kept

@@ -15,8 +15,7 @@ pub const ROOM: u64 = 14;
 pub struct Node {
     /// Keys in the node. An inner node has one child more.
     count: u64,
-    /// 1: the newest key came behind all others, 0: it did not, or that is not known. Pools keep a number of the names of fields, so that the
-    /// name stays what it was when there was nothing here.
+    /// So that the rows behind lie as objects do. Pools keep a number of the names of fields.
     reserved: u64,
 }
 
@@ -30,22 +29,10 @@ pub fn count(from: &impl Load, node: Ptr<Node>) -> Result<u64, Error> {
     Err(super::corrupt(node))
 }
 
-/// Whether the newest key of a node came behind all others.
-#[inline]
-pub fn rises(from: &impl Load, node: Ptr<Node>) -> Result<bool, Error> {
-    Ok(from.get(node.reserved())? == 1)
-}
-
 /// Says how many keys a node has.
 #[inline]
 pub fn set_count(tx: &mut impl Store, node: Ptr<Node>, count: u64) -> Result<(), Error> {
     tx.set(node, Node { count, reserved: 0 })
-}
-
-/// A node with so many keys has got one more, at an index.
-#[inline]
-pub fn grow(tx: &mut impl Store, node: Ptr<Node>, count: u64, at: u64) -> Result<(), Error> {
-    tx.set(node, Node { count: count + 1, reserved: u64::from(at == count) })
 }
 
 const fn second_row<K>() -> u64 {

@@ -5,7 +5,6 @@
 //! the rule was more than the model asks for.
 
 mod gpu;
-mod micro;
 mod rules;
 mod unit;
 

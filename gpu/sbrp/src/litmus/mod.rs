@@ -2,6 +2,7 @@
 
 mod parse;
 mod program;
+mod tables;
 
 use nearpm_ppo::litmus::Named;
 pub use nearpm_ppo::litmus::ParseError;

@@ -3,7 +3,7 @@
 use nearpm_ppo::litmus::ParseError;
 use nearpm_ppo::litmus::lines::{Section, Text};
 
-use super::parse::{Tables, value};
+use super::tables::{Tables, value};
 use super::{Action, Instruction, Thread, Wanted};
 use crate::Scope;
 

@@ -1,9 +1,9 @@
 //! What a warp does with the buffer for each instruction.
 
-use super::gpu::{BufferGpu, GpuState};
-use super::rules::BufferRule;
-use super::unit::{Answer, Kind};
+use super::{BufferGpu, GpuState};
 use crate::Scope;
+use crate::buffer::rules::BufferRule;
+use crate::buffer::unit::{Answer, Kind};
 use crate::litmus::{Action, Wanted};
 
 /// How far an instruction is.

@@ -1,6 +1,9 @@
 //! A GPU of buffers: each block on a multiprocessor of its own, each thread a warp. What is flushed is acknowledged in any order.
 
-use super::micro::Phase;
+mod micro;
+
+use micro::Phase;
+
 use super::rules::{BufferRule, BufferRules};
 use super::unit::{Flush, PersistBuffer, Sizes};
 use crate::litmus::{Action, NOT_LOADED, StoreSite, Test, Wanted};
@@ -8,12 +11,12 @@ use crate::outcome::{Outcome, observe};
 
 /// A test on such a GPU.
 pub struct BufferGpu<'t> {
-    pub(super) test: &'t Test,
-    pub(super) stores: Vec<StoreSite>,
-    pub(super) rules: BufferRules,
+    test: &'t Test,
+    stores: Vec<StoreSite>,
+    rules: BufferRules,
     sizes: Sizes,
     /// Of each thread: its multiprocessor, and its warp there.
-    pub(super) place: Vec<(usize, usize)>,
+    place: Vec<(usize, usize)>,
     processors: usize,
 }
 
@@ -28,7 +31,7 @@ struct Flight {
 
 /// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Running {
+struct Running {
     pub pc: u8,
     pub phase: Phase,
     pub at_barrier: bool,
@@ -37,18 +40,18 @@ pub(super) struct Running {
 /// The state of the GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GpuState {
-    pub(super) threads: Vec<Running>,
-    pub(super) buffers: Vec<PersistBuffer>,
+    threads: Vec<Running>,
+    buffers: Vec<PersistBuffer>,
     /// Of each word: the store that is visible.
-    pub(super) visible: Vec<Option<u8>>,
+    visible: Vec<Option<u8>>,
     /// Of each multiprocessor and word: the dirty store in its L1.
-    pub(super) dirty: Vec<Vec<Option<u8>>>,
+    dirty: Vec<Vec<Option<u8>>>,
     /// Words whose device release is under way: other stores to them wait.
-    pub(super) locked: u32,
+    locked: u32,
     flights: Vec<Flight>,
     durable: Vec<Option<u8>>,
-    pub(super) registers: Vec<u8>,
-    pub(super) marks: u16,
+    registers: Vec<u8>,
+    marks: u16,
     ended: u8,
 }
 

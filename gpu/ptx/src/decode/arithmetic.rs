@@ -6,8 +6,8 @@ use super::modifiers::Modifiers;
 use super::operands::Operands;
 use crate::ParseError;
 use crate::code::{Op, Source};
-use crate::lanes::convert::Rounding;
 use crate::lanes::float::Mode;
+use crate::lanes::rounding::Rounding;
 use crate::lanes::{Class, One, Three, Two, Type, bits, float, integer};
 use crate::syntax::{Number, OperandKind, error};
 

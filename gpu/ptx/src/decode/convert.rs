@@ -6,7 +6,8 @@ use super::modifiers::Modifiers;
 use super::operands::Operands;
 use crate::ParseError;
 use crate::code::{Op, Source};
-use crate::lanes::convert::{self, Rounding};
+use crate::lanes::convert;
+use crate::lanes::rounding::Rounding;
 
 impl<'a> Builder<'a> {
     pub fn convert(

@@ -3,7 +3,7 @@
 use crate::ParseError;
 use crate::code::{Order, Scope, Space};
 use crate::lanes::Type;
-use crate::lanes::convert::Rounding;
+use crate::lanes::rounding::Rounding;
 use crate::syntax::{Position, error};
 
 pub(super) struct Modifiers<'a> {

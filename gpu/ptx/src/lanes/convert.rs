@@ -1,39 +1,8 @@
 //! `cvt`: between integers (with truncation, extension, saturation) and floating point (with a rounding mode).
 
-use super::float::flush;
+use super::float::{canonical, flush};
+use super::rounding::{Rounding, directed, step32, step64};
 use super::{Lanes, One, Type, WARP, one};
-
-/// How a value that the target type has not is rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rounding {
-    Nearest,
-    Zero,
-    Down,
-    Up,
-}
-
-impl Rounding {
-    /// Of `.rn .rz .rm .rp` (to a float) and `.rni .rzi .rmi .rpi` (to an integer).
-    pub fn parse(modifier: &str) -> Option<Rounding> {
-        match modifier {
-            "rn" | "rni" => Some(Rounding::Nearest),
-            "rz" | "rzi" => Some(Rounding::Zero),
-            "rm" | "rmi" => Some(Rounding::Down),
-            "rp" | "rpi" => Some(Rounding::Up),
-            _ => None,
-        }
-    }
-
-    #[inline(always)]
-    fn integral(self, x: f64) -> f64 {
-        match self {
-            Rounding::Nearest => x.round_ties_even(),
-            Rounding::Zero => x.trunc(),
-            Rounding::Down => x.floor(),
-            Rounding::Up => x.ceil(),
-        }
-    }
-}
 
 macro_rules! cast {
     ($from:expr, $to:expr; $($a:ident $ab:literal $b:ident $bb:literal $at:ty => $bt:ty),*) => {
@@ -156,32 +125,6 @@ pub(crate) fn float_to_integer(to: Type, from: Type, rounding: Rounding, ftz: bo
     }
 }
 
-/// Moves a nearest-rounded result to the side that `rounding` wants; `order` is how it compares with the exact value.
-#[inline(always)]
-pub(super) fn directed(
-    rounding: Rounding,
-    nearest: f64,
-    order: std::cmp::Ordering,
-    step: impl Fn(f64, bool) -> f64,
-) -> f64 {
-    use std::cmp::Ordering::*;
-    let (up, down) = match rounding {
-        Rounding::Nearest => (false, false),
-        Rounding::Zero => (order == Less && nearest < 0.0, order == Greater && nearest > 0.0),
-        Rounding::Down => (false, order == Greater),
-        Rounding::Up => (order == Less, false),
-    };
-    if up || down { step(nearest, up) } else { nearest }
-}
-
-pub(super) fn step32(x: f64, up: bool) -> f64 {
-    f64::from(if up { (x as f32).next_up() } else { (x as f32).next_down() })
-}
-
-fn step64(x: f64, up: bool) -> f64 {
-    if up { x.next_up() } else { x.next_down() }
-}
-
 /// Integer to float.
 pub(crate) fn integer_to_float(to: Type, from: Type, rounding: Rounding) -> Option<One> {
     macro_rules! convert {
@@ -241,10 +184,6 @@ pub(crate) fn float(to: Type, from: Type, rounding: Rounding, integral: bool, ft
         (64, 64, false) => Some(one!(f64, |x: f64| x)),
         _ => None,
     }
-}
-
-fn canonical(x: f32) -> f32 {
-    if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }
 }
 
 fn narrow(rounding: Rounding, x: f64) -> f32 {

@@ -1,7 +1,7 @@
 //! Floating-point arithmetic, rounded to nearest. The `.approx` functions are computed in double precision and
 //! rounded once: within the error that PTX allows, but not bit by bit what a card gives.
 
-use super::convert::{Rounding, directed, step32};
+use super::rounding::{Rounding, directed, step32};
 use super::{One, Three, Two, Type, one, three, two};
 
 /// Subnormal to zero of the same sign (`.ftz`).
@@ -12,7 +12,7 @@ pub(crate) fn flush(x: f32) -> f32 {
 
 /// Every NaN that single-precision arithmetic gives is this one.
 #[inline(always)]
-fn canonical(x: f32) -> f32 {
+pub(super) fn canonical(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }
 }
 

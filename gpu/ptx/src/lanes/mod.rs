@@ -9,6 +9,7 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod float;
 pub(crate) mod integer;
+pub(crate) mod rounding;
 
 pub(crate) const WARP: usize = 32;
 

@@ -227,6 +227,6 @@ impl Core {
             blocks += u64::from(!references.is_empty() && !references.contains(&current));
         }
         let nodes = self.geometry.nodes - self.state.borrow().nodes.available();
-        Ok(blocks * self.geometry.block + nodes * 8 * super::tree::FANOUT as u64)
+        Ok(blocks * self.geometry.block + nodes * 8 * super::nodes::FANOUT as u64)
     }
 }

@@ -5,8 +5,9 @@
 
 use super::core::{Core, Version};
 use super::geometry::{PRESSURE, RESERVE};
+use super::nodes;
 use super::options::{Fault, Layout};
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::rma::{GATHER_WORDS, Work};
 
@@ -92,7 +93,7 @@ impl Core {
             return Ok(());
         }
         let state = self.state.borrow();
-        let most = (changed.len() as u64 * u64::from(self.geometry.levels)).min(tree::nodes(self.geometry.blocks));
+        let most = (changed.len() as u64 * u64::from(self.geometry.levels)).min(nodes::nodes(self.geometry.blocks));
         if self.is_log() && !self.is_paper() && state.nodes.available() >= most {
             return Ok(());
         }

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use super::geometry::{FIRST, Geometry, OPENED, RESERVE};
 use super::message::{Mail, Server};
+use super::nodes::Nodes;
 use super::options::{Access, Layout, Options, Protocol};
 use super::shape::{Run, Shape};
-use super::tree::Nodes;
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Op, Place, Rma};
 

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::core::{Core, Version};
-use super::tree::{self, Node, Tree};
+use super::nodes::{self, Node};
+use super::tree::Tree;
 use crate::error::{Error, Result};
 
 /// A version that is read. Its blocks and nodes stay as long as a rank has it pinned.
@@ -69,7 +70,7 @@ impl Core {
                 std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
                 std::collections::hash_map::Entry::Vacant(new) => new.insert(Box::new(tree.read(word)?)),
             };
-            word = node[tree::word(block, level)];
+            word = node[nodes::word(block, level)];
         }
         Ok(word)
     }

@@ -13,8 +13,8 @@
 //!
 //! A flat array has its data, and one copy of it for each version that is kept.
 
+use super::nodes::{self, FANOUT};
 use super::options::{Layout, Options, Protocol};
-use super::tree::{self, FANOUT};
 use crate::error::{Error, Result};
 
 /// Blocks of a log that puts leave free, so that cleaning can move some.
@@ -85,9 +85,9 @@ impl Geometry {
                 blocks + RESERVE + 1
             )));
         }
-        let levels = tree::levels(blocks);
+        let levels = nodes::levels(blocks);
         let nodes = match options.protocol {
-            Protocol::Batched => tree::nodes(blocks) * (options.kept() + 2),
+            Protocol::Batched => nodes::nodes(blocks) * (options.kept() + 2),
             Protocol::Paper => (blocks * (options.kept() + 1)).div_ceil(FANOUT as u64),
         };
         let mut end = 64;

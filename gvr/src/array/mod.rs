@@ -10,7 +10,7 @@
 //! | `paper.rs` | the paper's |
 //! | `blocks.rs` | reading blocks of closed versions, by any thread |
 //! | `message.rs` | access by messages to a server |
-//! | `tree.rs` | entries of old versions |
+//! | `nodes.rs`, `tree.rs` | entries of old versions: nodes, and the trees of them |
 //! | `close.rs`, `clean.rs` | `version_inc`, and cleaning in it |
 //! | `cursor.rs` | reading old versions |
 //! | `typed.rs` | the interface |
@@ -24,6 +24,7 @@ mod cursor;
 mod geometry;
 mod get;
 mod message;
+mod nodes;
 mod options;
 mod paper;
 mod put;

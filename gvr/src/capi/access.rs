@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_void};
 
 use super::handlers::detected;
-use super::state::{Gds, answer, array, refuse};
+use super::state::{Gds, array};
+use super::status::{answer, refuse};
 use super::{present, word};
 use crate::array::{Change, Core};
 use crate::error::Result;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 
-use super::state::{answer, refuse};
+use super::status::{answer, refuse};
 use super::{present, word};
 use crate::error::Result;
 

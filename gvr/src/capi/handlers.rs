@@ -3,32 +3,12 @@
 //! A local error is of the rank that raises it, and handled there at once. A global one is handled by all ranks, when they next come to
 //! `GDS_check_all_errors` or `GDS_version_inc` of the array together. Until an error is resumed, no version of the array is made on any rank.
 
-use std::cell::RefCell;
 use std::ffi::c_int;
 
 use super::descriptors::{self, Description, Predicate};
-use super::state::{Gds, answer, array, refuse, status};
+use super::state::{Check, Gds, Handler, Scope, array};
+use super::status::{answer, refuse, status};
 use crate::error::{Error, Result};
-
-/// `GDS_recovery_func_t`
-type Handler = Option<unsafe extern "C" fn(*mut Gds, *mut Description) -> c_int>;
-/// `GDS_check_func_t`
-type Check = Option<unsafe extern "C" fn(*mut Gds, c_int) -> c_int>;
-
-/// Whose errors are meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    Local,
-    Global,
-}
-
-/// What a program has registered for an array, and global errors that not all ranks know of.
-#[derive(Default)]
-pub struct Handlers {
-    handlers: RefCell<Vec<(Scope, Predicate, Handler)>>,
-    checks: RefCell<Vec<(c_int, Check)>>,
-    raised: RefCell<Vec<Description>>,
-}
 
 /// An error that a handler has refused to handle, or that none is for.
 fn unhandled(status: Option<c_int>) -> Error {

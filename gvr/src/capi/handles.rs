@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 
-use super::state::{Gds, Member, answer, array, refuse, with_world};
+use super::state::{Gds, Member, array, with_world};
+use super::status::{answer, refuse};
 use super::{hand_out, kind, present, sizes};
 use crate::array::{Change, Core, Options};
 use crate::error::Result;

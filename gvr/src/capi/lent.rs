@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::access::{area, rows};
 use super::present;
-use super::state::{Gds, answer, array, refuse};
+use super::state::{Gds, array};
+use super::status::{answer, refuse};
 use crate::array::{Change, Core};
 use crate::error::Result;
 use crate::rma::Op;

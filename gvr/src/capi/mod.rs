@@ -10,6 +10,7 @@ mod handlers;
 mod handles;
 mod lent;
 mod state;
+mod status;
 mod versions;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -21,7 +22,8 @@ use crate::persist::{Flush, Folder, Job};
 use crate::rma::Kind;
 use crate::rma::shm::Shm;
 use crate::world::World;
-use state::{Gds, Member, answer, refuse, with_world};
+use state::{Gds, Member, with_world};
+use status::{answer, refuse};
 
 pub use access::*;
 pub use descriptors::*;
@@ -163,7 +165,7 @@ pub extern "C" fn gvr_ranks() -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn gvr_message() -> *const c_char {
-    state::message()
+    status::message()
 }
 
 #[unsafe(no_mangle)]

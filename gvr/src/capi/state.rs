@@ -1,14 +1,14 @@
-//! What a C program's world is, and what calls answer.
+//! What a C program's world is, and what its handles are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::c_int;
 use std::rc::Rc;
 
-use super::handlers::Handlers;
+use super::descriptors::{Description, Predicate};
+use super::status::refuse;
 use crate::array::{Core, Face, Old};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::persist::{Inner, Job};
 use crate::world::World;
 
@@ -21,7 +21,6 @@ pub struct Joined {
 thread_local! {
     static WORLD: RefCell<Option<Joined>> = const { RefCell::new(None) };
     static HANDLES: Cell<i64> = const { Cell::new(0) };
-    static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
 /// An array, and what it shares with others of its job.
@@ -37,6 +36,26 @@ pub struct Gds {
     at: RefCell<Option<(u64, Rc<Old>)>>,
     /// What all handles of the array share: there are as many as this has owners.
     shared: Rc<Shared>,
+}
+
+/// `GDS_recovery_func_t`
+pub type Handler = Option<unsafe extern "C" fn(*mut Gds, *mut Description) -> c_int>;
+/// `GDS_check_func_t`
+pub type Check = Option<unsafe extern "C" fn(*mut Gds, c_int) -> c_int>;
+
+/// Whose errors are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Local,
+    Global,
+}
+
+/// What a program has registered for an array, and global errors that not all ranks know of.
+#[derive(Default)]
+pub struct Handlers {
+    pub(super) handlers: RefCell<Vec<(Scope, Predicate, Handler)>>,
+    pub(super) checks: RefCell<Vec<(c_int, Check)>>,
+    pub(super) raised: RefCell<Vec<Description>>,
 }
 
 /// What a program has told of an array.
@@ -93,11 +112,6 @@ impl Gds {
     }
 }
 
-/// An error of an argument.
-pub fn refuse(what: impl Into<String>) -> Error {
-    Error::option(what)
-}
-
 pub fn join(world: World) -> Result<()> {
     WORLD.with_borrow_mut(|place| {
         if place.is_some() {
@@ -141,32 +155,4 @@ pub fn with_world<R>(act: impl FnOnce(&mut Joined) -> Result<R>) -> Result<R> {
 pub unsafe fn array<'a>(gds: *const Gds) -> Result<&'a Gds> {
     // SAFETY: by the caller.
     unsafe { gds.as_ref() }.ok_or_else(|| refuse("the handle is null"))
-}
-
-pub(super) fn status(error: &Error) -> c_int {
-    match error {
-        Error::OutOfRange { .. } | Error::Buffer { .. } => 2,
-        Error::LogFull { .. } | Error::NoMemory { .. } | Error::Pinned { .. } => 3,
-        Error::NoVersion { .. } => 4,
-        Error::DeadRank { .. } | Error::Elsewhere { .. } | Error::Unpublished { .. } => 5,
-        Error::MissingPool { .. } | Error::Job { .. } | Error::Damaged { .. } | Error::Pool(_) => 6,
-        Error::BadOption { .. } | Error::OtherType { .. } => 1,
-        _ => 7,
-    }
-}
-
-/// Runs a call: its error becomes a status and a message.
-pub fn answer(act: impl FnOnce() -> Result<()>) -> c_int {
-    let (status, message) = match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(Ok(())) => return 0,
-        Ok(Err(error)) => (status(&error), error.to_string()),
-        Err(_) => (7, "the library has failed at a point where it must not: please report what was called".to_owned()),
-    };
-    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-    MESSAGE.with_borrow_mut(|place| *place = message);
-    status
-}
-
-pub fn message() -> *const c_char {
-    MESSAGE.with_borrow(|message| message.as_ptr())
 }

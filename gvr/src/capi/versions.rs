@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_int};
 
 use super::present;
-use super::state::{Gds, answer, array, refuse, with_world};
+use super::state::{Gds, array, with_world};
+use super::status::{answer, refuse};
 use crate::error::Result;
 use crate::world::version_inc_all;
 

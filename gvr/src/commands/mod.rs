@@ -5,7 +5,6 @@
 
 mod backend;
 mod bench;
-mod bench_programs;
 mod campaign;
 mod demo;
 mod figures;

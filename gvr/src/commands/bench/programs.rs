@@ -6,7 +6,7 @@ use std::time::Instant;
 use nearpm::Store;
 use nearpm::direct::DirectPool;
 
-use super::bench::{Figure, NEVER, Times};
+use super::{Figure, NEVER, Times};
 use crate::array::{Array, Keep, Options};
 use crate::error::{Error, Result};
 use crate::persist::{Flush, Folder, Job};

@@ -3,14 +3,17 @@
 //! The first rank measures, on the part of the last one. A time is that of the best batch: on a busy machine others tell of the neighbours.
 //! What was put is read back and compared before a rate is printed.
 
+mod programs;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
 
+use programs::{durable, programs};
+
 use super::backend::Backend;
-use super::bench_programs::{durable, programs};
 use crate::array::{Array, Keep, Options, Protocol};
 use crate::error::{Error, Result};
 use crate::programs::synthetic;
@@ -57,13 +60,13 @@ struct Trio {
 
 /// Nanoseconds of one operation.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
+struct Times {
     pub flat: f64,
     pub ours: f64,
     pub paper: Option<f64>,
 }
 
-pub(super) struct Figure {
+struct Figure {
     pub name: String,
     pub times: Times,
 }
@@ -162,7 +165,7 @@ fn best(a: Times, b: Times) -> Times {
     Times { flat: a.flat.min(b.flat), ours: a.ours.min(b.ours), paper }
 }
 
-pub(super) const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
+const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: Some(f64::INFINITY) };
 
 /// The states of the paper's Fig. 5 and 6, in the order in which a round goes through them.
 const STATES: [&str; 5] = ["first put", "put hit", "get hit", "get, entries maybe old but right", "get miss"];

@@ -8,7 +8,7 @@ use nearpm::{Engine, Mechanism};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_workloads::BTree;
 
-use nearpm_cards::{CardKind, Cards};
+use nearpm_cards::{Cards, SimulatedCard};
 use nearpm_cuts::cut::PowerCuts;
 use nearpm_cuts::job::{
     CardChoice, CommitChoice, Crash, HostChoice, Job, Measured, MixChoice, PostingChoice, RING_BYTES, Recovered,
@@ -55,12 +55,12 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         waves: None,
         json: false,
     };
-    let model = CardKind::Model.cards(job.memory_ports)?;
+    let model = SimulatedCard::Model.cards(job.memory_ports)?;
     println!("{}", Job::new(&job, model.clone()).run::<BTree>()?);
 
     if arguments.rtl_ops > 0 {
         let job = RunArguments { card: CardChoice::Rtl, ops: arguments.rtl_ops, ..job.clone() };
-        println!("{}", Job::new(&job, CardKind::Rtl.cards(job.memory_ports)?).run::<BTree>()?);
+        println!("{}", Job::new(&job, SimulatedCard::Rtl.cards(job.memory_ports)?).run::<BTree>()?);
     }
 
     println!("# What the card is worth\n");

@@ -10,7 +10,7 @@ use nearpm_sim::figures::{self, POOL};
 use nearpm_sim::machine::Power;
 use nearpm_sim::model::{self, Kind, ModelCard};
 
-use nearpm_cards::CardKind;
+use nearpm_cards::SimulatedCard;
 use nearpm_cards::rtl_cards;
 
 /// Clocks that are shown: closing 300 MHz on the VCU118 needs a vendor tool.
@@ -21,7 +21,7 @@ const CLOCKS_MHZ: [u64; 3] = [300, 250, 200];
 pub struct FiguresArguments {
     /// Card
     #[arg(long, value_enum, default_value = "rtl")]
-    card: CardKind,
+    card: SimulatedCard,
     /// Memory ports of the card, each with a DDR4 channel behind it: 1 or 2
     #[arg(long, default_value_t)]
     memory_ports: MemoryPorts,
@@ -37,11 +37,11 @@ pub fn command(arguments: &FiguresArguments) -> Result<()> {
             eprintln!("{}, {mhz} MHz", card.named_with(memory_ports));
             let medium = || provisioned((POOLS_BASE + POOL.bytes) as usize, nearpm_firmware::standard().bytes());
             Ok(match card {
-                CardKind::Model => figures::take(mhz, memory_ports, || {
+                SimulatedCard::Model => figures::take(mhz, memory_ports, || {
                     let config = model::Config { card_mhz: mhz, memory: Kind::Cycle, ..model::Config::default() };
                     Box::new(ModelCard::new(config, medium())) as Box<dyn CardCore>
                 }),
-                CardKind::Rtl => {
+                SimulatedCard::Rtl => {
                     let cards = rtl_cards(mhz, memory_ports)?;
                     figures::take(mhz, memory_ports, || cards.power_up(medium()))
                 }
@@ -50,9 +50,9 @@ pub fn command(arguments: &FiguresArguments) -> Result<()> {
         .collect();
     let columns = columns?;
     let origin = match (card, memory_ports) {
-        (CardKind::Model, _) => "transaction-level model",
-        (CardKind::Rtl, MemoryPorts::One) => "RTL cycles, DDR4 model",
-        (CardKind::Rtl, MemoryPorts::Two) => "RTL cycles, DDR4 model behind each of two memory ports",
+        (SimulatedCard::Model, _) => "transaction-level model",
+        (SimulatedCard::Rtl, MemoryPorts::One) => "RTL cycles, DDR4 model",
+        (SimulatedCard::Rtl, MemoryPorts::Two) => "RTL cycles, DDR4 model behind each of two memory ports",
     };
     print!("{}", figures::markdown(origin, &columns));
     for column in &columns {

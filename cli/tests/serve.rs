@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
-use nearpm_cards::{CardKind, Rig};
+use nearpm_cards::{Rig, SimulatedCard};
 use nearpm_driver::Posting;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_serve::{Options, Server, redis::Redis, start_redis};
@@ -73,7 +73,7 @@ fn pairs(life: u64) -> impl Iterator<Item = (String, String)> {
 fn what_a_client_was_told_is_on_the_card_after_power_cuts() {
     for durability in ["durable", "group"] {
         let (name, parameters) = (format!("serve-{durability}"), Parameters::default());
-        let cards = CardKind::Model.cards(MemoryPorts::One).unwrap();
+        let cards = SimulatedCard::Model.cards(MemoryPorts::One).unwrap();
         let rig = Rig::new(cards, &name, parameters, Posting::default(), BYTES);
         let mut model: BTreeMap<String, String> = BTreeMap::new();
         for life in 0..4 {

@@ -24,7 +24,7 @@ const RING_BYTES: u32 = 1 << 20;
 const GRAIN: u64 = 1 << 20;
 
 /// Accesses with the cycles of their arrival.
-type Heard = Arc<Mutex<Vec<(u64, Access)>>>;
+type Accesses = Arc<Mutex<Vec<(u64, Access)>>>;
 
 /// A recording, from power-up on.
 pub struct Recording {
@@ -37,7 +37,7 @@ pub struct Recording {
 /// A card that writes down what it is asked for.
 struct Recorder {
     card: Box<dyn CardCore>,
-    heard: Heard,
+    heard: Accesses,
 }
 
 impl CardCore for Recorder {
@@ -105,7 +105,7 @@ pub fn record(profile: &Profile, program: Program, mechanism: Mechanism, transac
     computer.machine.settle();
     computer.machine.cut_now(1);
     let medium = computer.machine.medium().context("the power is off")?;
-    let heard = Heard::default();
+    let heard = Accesses::default();
     let (config, ears) = (profile.card(profile.units()), heard.clone());
     computer.power = Box::new(move |medium: Medium| {
         Box::new(Recorder { card: Box::new(ModelCard::new(config, medium)), heard: ears.clone() }) as Box<dyn CardCore>

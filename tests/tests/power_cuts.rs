@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use nearpm_cards::{CardKind, Cards};
+use nearpm_cards::{Cards, SimulatedCard};
 use nearpm_cuts::campaign::{Campaign, Census, Failure, processors};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::core::{CardCore, Medium};
@@ -18,11 +18,11 @@ fn cuts(thorough: u64, fast: u64) -> u64 {
     if nearpm_tier::thorough() { thorough } else { fast }
 }
 
-fn campaign(kind: CardKind, cuts: u64) -> Campaign {
+fn campaign(kind: SimulatedCard, cuts: u64) -> Campaign {
     campaign_on(kind, MemoryPorts::One, cuts)
 }
 
-fn campaign_on(kind: CardKind, memory_ports: MemoryPorts, cuts: u64) -> Campaign {
+fn campaign_on(kind: SimulatedCard, memory_ports: MemoryPorts, cuts: u64) -> Campaign {
     let cards = kind.cards(memory_ports).unwrap_or_else(|error| panic!("{error:#}"));
     Campaign { kind, memory_ports, cards, cuts, seed: 1, threads: processors() }
 }
@@ -32,7 +32,7 @@ fn with_fault(fault: Fault, cuts: u64) -> Campaign {
     let cards: Cards = Arc::new(move |medium: Medium| {
         Box::new(ModelCard::with_fault(Config::default(), medium, fault)) as Box<dyn CardCore>
     });
-    Campaign { cards, ..campaign(CardKind::Model, cuts) }
+    Campaign { cards, ..campaign(SimulatedCard::Model, cuts) }
 }
 
 fn without_violation(campaign: &Campaign) -> Census {
@@ -44,7 +44,7 @@ fn without_violation(campaign: &Campaign) -> Census {
 
 #[test]
 fn power_cuts_on_the_model_lose_nothing_acknowledged_and_leave_nothing_half_done() {
-    let census = without_violation(&campaign(CardKind::Model, cuts(100_000, 400)));
+    let census = without_violation(&campaign(SimulatedCard::Model, cuts(100_000, 400)));
     // A campaign that meets nothing shows nothing.
     for line in [
         "near an accepted command",
@@ -66,7 +66,7 @@ fn power_cuts_on_the_model_lose_nothing_acknowledged_and_leave_nothing_half_done
 #[test]
 fn power_cuts_on_the_rtl_lose_nothing_acknowledged_and_leave_nothing_half_done() {
     for ports in memory_ports() {
-        let census = without_violation(&campaign_on(CardKind::Rtl, *ports, cuts(1_000, 8)));
+        let census = without_violation(&campaign_on(SimulatedCard::Rtl, *ports, cuts(1_000, 8)));
         assert!(census.of("found commands that had not retired") > 0);
     }
 }
@@ -81,13 +81,13 @@ fn a_campaign_finds_planted_faults_and_prints_what_repeats_them() {
         assert!(!run.power_cut.0.is_empty(), "{fault:?}: {failure}");
         assert_eq!(campaign.repeat(run).as_ref(), Err(error), "{fault:?}");
         // The same run on a sound card.
-        assert_eq!(self::campaign(CardKind::Model, 0).repeat(run), Ok(()), "{fault:?}");
+        assert_eq!(self::campaign(SimulatedCard::Model, 0).repeat(run), Ok(()), "{fault:?}");
     }
 }
 
 #[test]
 fn a_campaign_does_not_depend_on_the_threads() {
-    let run = |threads| Campaign { threads, ..campaign(CardKind::Model, 202) }.run().unwrap();
+    let run = |threads| Campaign { threads, ..campaign(SimulatedCard::Model, 202) }.run().unwrap();
     assert_eq!(run(1), run(3));
     let found = |threads| {
         let campaign = Campaign { threads, ..with_fault(Fault::TornSaveFallsBack, 4_000) };

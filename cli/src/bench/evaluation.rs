@@ -26,7 +26,7 @@ use nearpm_workloads::programs::Program;
 
 use super::{COMMIT, natively, on_card};
 use crate::card::Transport;
-use nearpm_cards::CardKind;
+use nearpm_cards::SimulatedCard;
 use nearpm_cards::rtl_cards;
 
 /// Transactions of each program on a card that is there, where nobody says how many.
@@ -70,7 +70,7 @@ pub struct EvaluationArguments {
     /// What plays the card of the simulated computers: the transaction-level model, or the Verilated RTL (slow; so a small form, with the model
     /// beside it, of this project's card unless --profiles says otherwise)
     #[arg(long, value_enum, value_name = "DEVICE", default_value = "model", conflicts_with_all = ["card", "full"])]
-    device: CardKind,
+    device: SimulatedCard,
     /// Run undo logging, checkpointing and shadow paging on this card instead, in its transport's time: vfio:ADDRESS (in this machine),
     /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
     #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
@@ -104,9 +104,9 @@ impl EvaluationArguments {
     fn cases(&self) -> Result<Vec<Case>> {
         let scope = self.scope();
         let mut cases = match (self.device, &self.profiles[..]) {
-            (CardKind::Model, []) => scope.cases(),
-            (CardKind::Model, profiles) => scope.cases_of(profiles),
-            (CardKind::Rtl, profiles) => {
+            (SimulatedCard::Model, []) => scope.cases(),
+            (SimulatedCard::Model, profiles) => scope.cases_of(profiles),
+            (SimulatedCard::Rtl, profiles) => {
                 let ours = [plan::OURS.to_owned()];
                 let profiles = if profiles.is_empty() { &ours } else { profiles };
                 let count = self.transactions.map_or(plan::RTL_COUNT, |count| count as usize);
@@ -114,7 +114,7 @@ impl EvaluationArguments {
             }
         };
         ensure!(
-            self.transactions.is_none() || self.device == CardKind::Rtl,
+            self.transactions.is_none() || self.device == SimulatedCard::Rtl,
             "--transactions is for --card, --native and --device rtl: the forms of the model have their own numbers"
         );
         cases.retain(|case| {
@@ -155,7 +155,7 @@ pub struct CopiesArguments {
     profile: String,
     /// What plays the card: the transaction-level model or the Verilated RTL
     #[arg(long, value_enum, default_value = "model")]
-    device: CardKind,
+    device: SimulatedCard,
 }
 
 /// Arguments of `nearpm bench compute`.
@@ -295,10 +295,10 @@ pub fn copies(arguments: &CopiesArguments) -> Result<()> {
 }
 
 /// A simulated card as the device of a case.
-fn device(kind: CardKind) -> Device {
+fn device(kind: SimulatedCard) -> Device {
     match kind {
-        CardKind::Model => Device::Model,
-        CardKind::Rtl => Device::Rtl,
+        SimulatedCard::Model => Device::Model,
+        SimulatedCard::Rtl => Device::Rtl,
     }
 }
 

@@ -14,7 +14,7 @@ use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
 
-use nearpm_cards::{CardKind, Rig};
+use nearpm_cards::{Rig, SimulatedCard};
 
 /// Persistent memory of a card that is simulated in this process.
 const POOL_BYTES: u64 = 16 << 20;
@@ -25,7 +25,7 @@ const TIMEOUT_NS: u64 = 20_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Simulated in this process.
-    Simulated(CardKind),
+    Simulated(SimulatedCard),
     /// In another process.
     VfioUser {
         /// Its socket.
@@ -58,7 +58,7 @@ impl FromStr for Transport {
         match text.split_once(':') {
             Some(("vfio-user", rest)) if !rest.is_empty() => vfio_user_of(rest),
             Some(("vfio", rest)) if !rest.is_empty() => vfio_of(rest),
-            _ => CardKind::from_str(text, false).map(Transport::Simulated).map_err(|_| format!("use {WAYS}")),
+            _ => SimulatedCard::from_str(text, false).map(Transport::Simulated).map_err(|_| format!("use {WAYS}")),
         }
     }
 }
@@ -115,8 +115,8 @@ fn option<T: fmt::Display + PartialEq>(name: &str, value: T, default: T) -> Stri
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Transport::Simulated(CardKind::Model) => f.write_str("model"),
-            Transport::Simulated(CardKind::Rtl) => f.write_str("rtl"),
+            Transport::Simulated(SimulatedCard::Model) => f.write_str("model"),
+            Transport::Simulated(SimulatedCard::Rtl) => f.write_str("rtl"),
             Transport::VfioUser { socket, waiting } => {
                 write!(f, "vfio-user:{}{}", socket.display(), option(WAIT, *waiting, Waiting::default()))
             }
@@ -170,7 +170,7 @@ impl Transport {
 
     /// Cards that can be simulated in this process.
     pub fn simulated() -> Vec<Transport> {
-        CardKind::value_variants().iter().copied().map(Transport::Simulated).collect()
+        SimulatedCard::value_variants().iter().copied().map(Transport::Simulated).collect()
     }
 
     /// Opens the card and makes it known to the library.
@@ -204,7 +204,7 @@ impl Transport {
     }
 }
 
-fn simulate(kind: CardKind, name: &str) -> Result<Opened> {
+fn simulate(kind: SimulatedCard, name: &str) -> Result<Opened> {
     let rig = Rig::new(kind.cards(MemoryPorts::One)?, name, Parameters::default(), Posting::default(), POOL_BYTES);
     let card = rig.open_card().context("the simulated card does not open")?;
     Ok(Opened { card, what: kind.name().into(), clock: "simulated time", name: name.to_owned(), _rig: Some(rig) })

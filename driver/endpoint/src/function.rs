@@ -29,17 +29,17 @@ fn config_of(device: &impl Device) -> ConfigSpace {
 }
 
 /// What a region is made of.
-enum Kind {
+enum RegionType {
     Config,
     Msix,
     Bar(usize),
 }
 
-fn kind(region: u32) -> Kind {
+fn region_type(region: u32) -> RegionType {
     match region {
-        VFIO_PCI_CONFIG_REGION_INDEX => Kind::Config,
-        bar if bar as usize == MSIX_BAR => Kind::Msix,
-        bar => Kind::Bar(bar as usize),
+        VFIO_PCI_CONFIG_REGION_INDEX => RegionType::Config,
+        bar if bar as usize == MSIX_BAR => RegionType::Msix,
+        bar => RegionType::Bar(bar as usize),
     }
 }
 
@@ -79,32 +79,32 @@ impl<D: Device> ServerBackend for Function<D> {
     fn region_read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         check_size(data.len())?;
         data.fill(0xff);
-        match kind(region) {
-            Kind::Bar(bar) if self.config.memory_enabled() => self.device.load(bar, offset, data),
+        match region_type(region) {
+            RegionType::Bar(bar) if self.config.memory_enabled() => self.device.load(bar, offset, data),
             _ if !self.device.is_present() => {}
-            Kind::Config => self.config.read(offset, data),
-            Kind::Msix => {
+            RegionType::Config => self.config.read(offset, data),
+            RegionType::Msix => {
                 if let Some(table) = self.msix(offset, data.len()) {
                     data.copy_from_slice(table);
                 }
             }
-            Kind::Bar(_) => {}
+            RegionType::Bar(_) => {}
         }
         Ok(())
     }
 
     fn region_write(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), Error> {
         check_size(data.len())?;
-        match kind(region) {
-            Kind::Bar(bar) if self.config.memory_enabled() => self.device.store(bar, offset, data),
+        match region_type(region) {
+            RegionType::Bar(bar) if self.config.memory_enabled() => self.device.store(bar, offset, data),
             _ if !self.device.is_present() => {}
-            Kind::Config => self.write_config(offset, data),
-            Kind::Msix => {
+            RegionType::Config => self.write_config(offset, data),
+            RegionType::Msix => {
                 if let Some(table) = self.msix(offset, data.len()) {
                     table.copy_from_slice(data);
                 }
             }
-            Kind::Bar(_) => {}
+            RegionType::Bar(_) => {}
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ pub const LINE: u64 = 64;
 
 /// What matters of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InstructionClass {
     /// Nothing that orders or writes back.
     Other,
     /// SFENCE or MFENCE.
@@ -53,13 +53,13 @@ impl Streaming {
     }
 }
 
-/// Decodes the instruction at the start of `code`, which lies at address `ip`. Code that is none is [`Kind::Other`]: the
+/// Decodes the instruction at the start of `code`, which lies at address `ip`. Code that is none is [`InstructionClass::Other`]: the
 /// processor will say what it thinks of it.
-pub fn decode(code: &[u8], ip: u64) -> Kind {
+pub fn decode(code: &[u8], ip: u64) -> InstructionClass {
     classify(Decoder::with_ip(64, code, ip, DecoderOptions::NONE).decode())
 }
 
-/// An instruction of a piece of code that is not [`Kind::Other`].
+/// An instruction of a piece of code that is not [`InstructionClass::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its address.
@@ -67,7 +67,7 @@ pub struct Site {
     /// Its length, in bytes.
     pub length: u64,
     /// What it does.
-    pub kind: Kind,
+    pub kind: InstructionClass,
 }
 
 /// Every instruction that matters in a piece of code at address `ip`, by decoding one after the other. Compilers put no
@@ -77,21 +77,21 @@ pub fn sweep(code: &[u8], ip: u64) -> Vec<Site> {
     Decoder::with_ip(64, code, ip, DecoderOptions::NONE)
         .into_iter()
         .map(|i| Site { ip: i.ip(), length: i.len() as u64, kind: classify(i) })
-        .filter(|site| site.kind != Kind::Other)
+        .filter(|site| site.kind != InstructionClass::Other)
         .collect()
 }
 
-fn classify(instruction: Instruction) -> Kind {
+fn classify(instruction: Instruction) -> InstructionClass {
     match instruction.mnemonic() {
-        Mnemonic::Sfence | Mnemonic::Mfence => Kind::Fence,
-        Mnemonic::Clwb | Mnemonic::Clflushopt | Mnemonic::Clflush => Kind::WriteBack,
+        Mnemonic::Sfence | Mnemonic::Mfence => InstructionClass::Fence,
+        Mnemonic::Clwb | Mnemonic::Clflushopt | Mnemonic::Clflush => InstructionClass::WriteBack,
         Mnemonic::Xchg if instruction.op0_kind() == OpKind::Memory || instruction.op1_kind() == OpKind::Memory => {
-            Kind::Locked
+            InstructionClass::Locked
         }
-        _ if instruction.has_lock_prefix() => Kind::Locked,
+        _ if instruction.has_lock_prefix() => InstructionClass::Locked,
         mnemonic => match streaming_bytes(mnemonic, &instruction) {
-            0 => Kind::Other,
-            bytes => Kind::Streaming(Streaming { instruction, bytes }),
+            0 => InstructionClass::Other,
+            bytes => InstructionClass::Streaming(Streaming { instruction, bytes }),
         },
     }
 }
@@ -121,35 +121,38 @@ fn streaming_bytes(mnemonic: Mnemonic, instruction: &Instruction) -> u64 {
 mod tests {
     use super::*;
 
-    fn kind(code: &[u8]) -> Kind {
+    fn kind(code: &[u8]) -> InstructionClass {
         decode(code, 0x1000)
     }
 
     #[test]
     fn ordering_and_write_backs_are_known() {
-        assert_eq!(kind(&[0x0f, 0xae, 0xf8]), Kind::Fence, "sfence");
-        assert_eq!(kind(&[0x0f, 0xae, 0xf0]), Kind::Fence, "mfence");
-        assert_eq!(kind(&[0x0f, 0xae, 0xe8]), Kind::Other, "lfence orders no stores");
-        assert_eq!(kind(&[0x66, 0x0f, 0xae, 0x30]), Kind::WriteBack, "clwb [rax]");
-        assert_eq!(kind(&[0x66, 0x0f, 0xae, 0x38]), Kind::WriteBack, "clflushopt [rax]");
-        assert_eq!(kind(&[0x0f, 0xae, 0x38]), Kind::WriteBack, "clflush [rax]");
-        assert_eq!(kind(&[0xf0, 0x48, 0x0f, 0xb1, 0x0f]), Kind::Locked, "lock cmpxchg [rdi], rcx");
-        assert_eq!(kind(&[0x48, 0x87, 0x07]), Kind::Locked, "xchg [rdi], rax locks without a prefix");
-        assert_eq!(kind(&[0x48, 0x87, 0xc3]), Kind::Other, "xchg rbx, rax");
-        assert_eq!(kind(&[0x48, 0x89, 0x07]), Kind::Other, "mov [rdi], rax");
-        assert_eq!(kind(&[0x0f]), Kind::Other, "a piece of an instruction");
+        assert_eq!(kind(&[0x0f, 0xae, 0xf8]), InstructionClass::Fence, "sfence");
+        assert_eq!(kind(&[0x0f, 0xae, 0xf0]), InstructionClass::Fence, "mfence");
+        assert_eq!(kind(&[0x0f, 0xae, 0xe8]), InstructionClass::Other, "lfence orders no stores");
+        assert_eq!(kind(&[0x66, 0x0f, 0xae, 0x30]), InstructionClass::WriteBack, "clwb [rax]");
+        assert_eq!(kind(&[0x66, 0x0f, 0xae, 0x38]), InstructionClass::WriteBack, "clflushopt [rax]");
+        assert_eq!(kind(&[0x0f, 0xae, 0x38]), InstructionClass::WriteBack, "clflush [rax]");
+        assert_eq!(kind(&[0xf0, 0x48, 0x0f, 0xb1, 0x0f]), InstructionClass::Locked, "lock cmpxchg [rdi], rcx");
+        assert_eq!(kind(&[0x48, 0x87, 0x07]), InstructionClass::Locked, "xchg [rdi], rax locks without a prefix");
+        assert_eq!(kind(&[0x48, 0x87, 0xc3]), InstructionClass::Other, "xchg rbx, rax");
+        assert_eq!(kind(&[0x48, 0x89, 0x07]), InstructionClass::Other, "mov [rdi], rax");
+        assert_eq!(kind(&[0x0f]), InstructionClass::Other, "a piece of an instruction");
     }
 
     #[test]
     fn a_sweep_finds_what_matters_and_where() {
         let code = [0x90, 0x0f, 0xae, 0xf8, 0x48, 0x89, 0x07, 0x66, 0x0f, 0xae, 0x30, 0xc3];
         let site = |ip, length, kind| Site { ip, length, kind };
-        assert_eq!(sweep(&code, 0x1000), [site(0x1001, 3, Kind::Fence), site(0x1007, 4, Kind::WriteBack)]);
+        assert_eq!(
+            sweep(&code, 0x1000),
+            [site(0x1001, 3, InstructionClass::Fence), site(0x1007, 4, InstructionClass::WriteBack)]
+        );
     }
 
     /// The lines of a streaming store with RDI, RSI and RCX as given and all else zero.
     fn lines(code: &[u8], rdi: u64, rsi: u64, rcx: u64) -> (u64, u64) {
-        let Kind::Streaming(store) = kind(code) else { panic!("{code:02x?} is no streaming store") };
+        let InstructionClass::Streaming(store) = kind(code) else { panic!("{code:02x?} is no streaming store") };
         store.lines(|register| match register {
             Register::RDI => rdi,
             Register::RSI => rsi,

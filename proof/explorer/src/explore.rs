@@ -25,10 +25,10 @@ use crate::arena::Arena;
 use crate::choices::Choices;
 use crate::crash::{CrashMemory, Kept, Run, Start};
 use crate::image::{Image, mix};
+use crate::media::{PossibleMedia, PossibleMedium};
 use crate::program::{Checker, Program};
 use crate::quiet::quietly;
 use crate::trace::{Bounds, LINE_WORDS, Step, Trace};
-use crate::worlds::{World, Worlds};
 
 /// After one in so many recoveries a transaction tries the pool: it takes longer than the recovery.
 const PROBE_ONE_IN: u64 = 16;
@@ -47,16 +47,16 @@ pub struct Limits {
     /// Most crashes in a row.
     pub in_a_row: usize,
     /// Most media that are gone on with where commands found lines that were not certain, or each other: a correct library leaves one.
-    pub worlds: usize,
+    pub media: usize,
 }
 
 impl Limits {
     /// Everything.
     pub const EXHAUSTIVE: Limits =
-        Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4, worlds: 64 };
+        Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4, media: 64 };
     /// Words are decided when they are loaded; a crash tears one line, and some recoveries are cut once.
     pub const LAZY: Limits =
-        Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2, worlds: 16 };
+        Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2, media: 16 };
 }
 
 /// What was explored.
@@ -204,22 +204,22 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
         jobs: Vec::new(),
         report: Report { executions: 1, ..Report::default() },
     };
-    let mut worlds = Worlds::new(trace.after_power_up(vec![0; recorded.words]), limits.worlds);
+    let mut media = PossibleMedia::new(trace.after_power_up(vec![0; recorded.words]), limits.media);
     let mut failure = None;
     for index in 0..=trace.steps.len() {
         let step = trace.steps.get(index);
         let changes = trace.bounds.iter().any(|change| change.0 == index);
-        let is_cut = changes || step.is_none_or(|step| worlds.are_narrowed_by(step));
+        let is_cut = changes || step.is_none_or(|step| media.are_narrowed_by(step));
         if let (true, Some(bounds)) = (is_cut, trace.allowed(index)) {
             explorer.report.cuts += 1;
-            failure = explorer.cut(&worlds, index, &bounds).err();
+            failure = explorer.cut(&media, index, &bounds).err();
         }
         if failure.is_some() {
             break;
         }
-        step.into_iter().for_each(|step| worlds.take(step));
+        step.into_iter().for_each(|step| media.take(step));
     }
-    explorer.note(&worlds);
+    explorer.note(&media);
     explorer.report.states = explorer.seen.len() as u64;
     Ok((explorer.report, failure))
 }
@@ -259,12 +259,12 @@ pub fn explore_schedules(
 
 impl Explorer<'_> {
     /// Explores what a crash of the program at this moment leaves.
-    fn cut(&mut self, worlds: &Worlds, index: usize, bounds: &Bounds) -> Result<(), Failure> {
+    fn cut(&mut self, media: &PossibleMedia, index: usize, bounds: &Bounds) -> Result<(), Failure> {
         self.first.clear();
         loop {
             self.new.clear();
             self.jobs.clear();
-            match self.cut_once(worlds, index, bounds) {
+            match self.cut_once(media, index, bounds) {
                 Ok(()) => return Ok(()),
                 Err(Stop::Failed(failure)) => return Err(failure),
                 Err(Stop::Met(words)) => {
@@ -281,36 +281,36 @@ impl Explorer<'_> {
         }
     }
 
-    fn cut_once(&mut self, worlds: &Worlds, index: usize, bounds: &Bounds) -> Result<(), Stop> {
-        for world in worlds.crashed() {
-            self.states(&world, index, bounds, &[], &Arc::default())?;
+    fn cut_once(&mut self, media: &PossibleMedia, index: usize, bounds: &Bounds) -> Result<(), Stop> {
+        for possible in media.crashed() {
+            self.states(&possible, index, bounds, &[], &Arc::default())?;
         }
         while let Some(job) = self.jobs.pop() {
             self.report.deepest = self.report.deepest.max(job.crashes.len() as u64 + 1);
-            let mut worlds = Worlds::new(self.trace.after_power_up(job.image.words()), self.limits.worlds);
+            let mut media = PossibleMedia::new(self.trace.after_power_up(job.image.words()), self.limits.media);
             for index in 0..=job.steps.len() {
                 let step = job.steps.get(index);
-                if step.is_none_or(|step| worlds.are_narrowed_by(step)) {
-                    for world in worlds.crashed() {
-                        self.states(&world, index, bounds, &job.crashes, &job.unknown)?;
+                if step.is_none_or(|step| media.are_narrowed_by(step)) {
+                    for possible in media.crashed() {
+                        self.states(&possible, index, bounds, &job.crashes, &job.unknown)?;
                     }
                 }
-                step.into_iter().for_each(|step| worlds.take(step));
+                step.into_iter().for_each(|step| media.take(step));
             }
-            self.note(&worlds);
+            self.note(&media);
         }
         Ok(())
     }
 
-    fn note(&mut self, worlds: &Worlds) {
-        self.report.cut_short += u64::from(worlds.is_cut_short);
-        self.report.media = self.report.media.max(worlds.width as u64);
+    fn note(&mut self, media: &PossibleMedia) {
+        self.report.cut_short += u64::from(media.is_cut_short);
+        self.report.media = self.report.media.max(media.width as u64);
     }
 
     /// Recovers from every state that a crash leaves.
     fn states(
         &mut self,
-        World { medium, chosen }: &World,
+        PossibleMedium { medium, chosen }: &PossibleMedium,
         step: usize,
         bounds: &Bounds,
         crashes: &[Crash],

@@ -15,10 +15,10 @@ use nearpm_explorer::crash::{CrashMemory, Start};
 use nearpm_explorer::explore::Limits;
 use nearpm_explorer::failure::{Case, find};
 use nearpm_explorer::image::hash;
+use nearpm_explorer::media::{PossibleMedia, PossibleMedium};
 use nearpm_explorer::pools::Kind;
 use nearpm_explorer::program::{Program, Structure};
 use nearpm_explorer::trace::Event;
-use nearpm_explorer::worlds::{World, Worlds};
 use nearpm_interface::command::{Command, Opcode};
 
 /// No crashes of recoveries: a fault of the program shows without.
@@ -41,10 +41,10 @@ fn program(pool: Kind) -> Program {
 }
 
 /// Every image that a crash in this medium leaves, by hash.
-fn images(world: &World, mut arena: Arena, found: &mut HashSet<u64>) -> Arena {
+fn images(possible: &PossibleMedium, mut arena: Arena, found: &mut HashSet<u64>) -> Arena {
     let mut choices = Choices::default();
     loop {
-        let medium = &world.medium;
+        let medium = &possible.medium;
         let open = medium.possible();
         let start = Start { durable: medium.durable(), open, choices, tears: u32::MAX, unknown: Arc::default() };
         let memory = CrashMemory::new(arena, start);
@@ -62,16 +62,16 @@ fn images(world: &World, mut arena: Arena, found: &mut HashSet<u64>) -> Arena {
 fn explored(program: &Program) -> HashSet<u64> {
     let recorded = program.record().unwrap();
     let trace = &recorded.trace;
-    let mut worlds = Worlds::new(trace.after_power_up(vec![0; recorded.words]), 64);
+    let mut media = PossibleMedia::new(trace.after_power_up(vec![0; recorded.words]), 64);
     let (mut found, mut arena) = (HashSet::new(), Arena::new(recorded.words));
     for index in 0..=trace.steps.len() {
         let step = trace.steps.get(index);
-        if trace.allowed(index).is_some() && step.is_none_or(|step| worlds.are_narrowed_by(step)) {
-            arena = worlds.crashed().fold(arena, |arena, world| images(&world, arena, &mut found));
+        if trace.allowed(index).is_some() && step.is_none_or(|step| media.are_narrowed_by(step)) {
+            arena = media.crashed().fold(arena, |arena, possible| images(&possible, arena, &mut found));
         }
-        step.into_iter().for_each(|step| worlds.take(step));
+        step.into_iter().for_each(|step| media.take(step));
     }
-    assert!(!worlds.is_cut_short);
+    assert!(!media.is_cut_short);
     found
 }
 

@@ -16,7 +16,7 @@ const CARD_MHZ: u64 = 300;
 
 /// Cards that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CardKind {
+pub enum SimulatedCard {
     /// The transaction-level model
     Model,
     /// The Verilated RTL
@@ -26,12 +26,12 @@ pub enum CardKind {
 /// What makes cards, for several computers at once.
 pub type Cards = Arc<dyn Power + Send + Sync>;
 
-impl CardKind {
+impl SimulatedCard {
     /// Name, for people.
     pub fn name(self) -> &'static str {
         match self {
-            CardKind::Model => "transaction-level card",
-            CardKind::Rtl => "Verilated RTL",
+            SimulatedCard::Model => "transaction-level card",
+            SimulatedCard::Rtl => "Verilated RTL",
         }
     }
 
@@ -50,10 +50,10 @@ impl CardKind {
     pub fn cards(self, memory_ports: MemoryPorts) -> Result<Cards> {
         self.check(memory_ports)?;
         Ok(match self {
-            CardKind::Model => {
+            SimulatedCard::Model => {
                 Arc::new(|medium| Box::new(ModelCard::new(model::Config::default(), medium)) as Box<dyn CardCore>)
             }
-            CardKind::Rtl => Arc::new(rtl_cards(CARD_MHZ, memory_ports)?),
+            SimulatedCard::Rtl => Arc::new(rtl_cards(CARD_MHZ, memory_ports)?),
         })
     }
 
@@ -62,7 +62,7 @@ impl CardKind {
     /// # Errors
     /// If not.
     pub fn check(self, memory_ports: MemoryPorts) -> Result<()> {
-        if self == CardKind::Model && memory_ports != MemoryPorts::One {
+        if self == SimulatedCard::Model && memory_ports != MemoryPorts::One {
             bail!("the transaction-level card has one memory port");
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! Simulated cards by name, and computers that have one.
 //!
-//! [`CardKind`] says which card, and gives what makes such cards; [`Rig`] is a computer with one and the pool of a job on it.
+//! [`SimulatedCard`] says which card, and gives what makes such cards; [`Rig`] is a computer with one and the pool of a job on it.
 
 mod kind;
 mod rig;
 mod rtl;
 pub mod waves;
 
-pub use kind::{CardKind, Cards};
+pub use kind::{Cards, SimulatedCard};
 pub use rig::{CardCounters, Rig};
 pub use rtl::{rtl_cards, traced_rtl_cards};
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use nearpm_cards::CardKind;
+use nearpm_cards::SimulatedCard;
 use nearpm_endpoint::server;
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_simcard::control;
@@ -37,7 +37,7 @@ struct Arguments {
     bytes: u64,
     /// Card to simulate
     #[arg(long, value_enum, default_value = "model")]
-    card: CardKind,
+    card: SimulatedCard,
     /// The PM window
     #[arg(long, value_enum, default_value = "trapping")]
     window: Window,

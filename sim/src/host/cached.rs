@@ -5,7 +5,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use super::combine::Piece;
 use super::cpu::{Flush, Host};
 use super::ranges::{mask, split};
-use super::steps::{Blocked, Progress};
+use super::resume::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
 

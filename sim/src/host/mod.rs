@@ -40,9 +40,9 @@ mod packet;
 mod parameters;
 mod peers;
 mod ranges;
+mod resume;
 mod slot;
 mod statistics;
-mod steps;
 mod turns;
 mod uncached;
 mod windows;
@@ -52,9 +52,9 @@ pub use cut::{Cut, CutRecord, Event, EventRecord};
 pub(crate) use fabric::HANG_CYCLES;
 pub use parameters::{Behaviour, Parameters};
 pub use peers::{Mischief, Peers};
+pub(crate) use resume::{Blocked, Progress};
 pub(crate) use slot::{Plug, Slot};
 pub use statistics::Statistics;
-pub(crate) use steps::{Blocked, Progress};
 
 /// BARs of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

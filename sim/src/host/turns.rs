@@ -2,7 +2,7 @@
 
 use super::cpu::Host;
 use super::packet::FetchId;
-use super::steps::{Blocked, Progress};
+use super::resume::{Blocked, Progress};
 
 impl Host {
     /// Stops at a read around the cache that is not answered, where cores take turns.

@@ -5,7 +5,7 @@ use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE, LINE_U64};
 use super::combine::Piece;
 use super::cpu::Host;
 use super::ranges::split;
-use super::steps::{Blocked, Progress};
+use super::resume::{Blocked, Progress};
 use super::{Bar, Region};
 use crate::core::Access;
 

@@ -140,13 +140,13 @@ impl View {
 
     /// Writes lines back, and drops them where told.
     fn flush(&self, range: Range<u64>, drop: bool) {
-        self.access_in_steps(|host, core, progress| host.write_back(core, self.window, range.clone(), drop, progress));
+        self.access_resumable(|host, core, progress| host.write_back(core, self.window, range.clone(), drop, progress));
     }
 
     /// The same for one that may have to wait for the card.
-    fn access_in_steps(&self, mut step: impl FnMut(&mut Host, usize, &mut Progress) -> Result<(), Blocked>) -> bool {
+    fn access_resumable(&self, mut step: impl FnMut(&mut Host, usize, &mut Progress) -> Result<(), Blocked>) -> bool {
         let mut progress = Progress::default();
-        self.shared.access_in_steps(|host, core| {
+        self.shared.access_resumable(|host, core| {
             let alive = host.generation == self.generation;
             if alive {
                 step(host, core, &mut progress)?;
@@ -163,7 +163,7 @@ impl Mapping for View {
 
     fn load(&self, offset: u64, data: &mut [u8]) {
         let at = self.offset(offset, data.len() as u64);
-        let alive = self.access_in_steps(|host, core, progress| host.load(core, self.window, at, data, progress));
+        let alive = self.access_resumable(|host, core, progress| host.load(core, self.window, at, data, progress));
         if !alive {
             data.fill(0xff);
         }
@@ -171,7 +171,7 @@ impl Mapping for View {
 
     fn store(&self, offset: u64, data: &[u8]) {
         let at = self.offset(offset, data.len() as u64);
-        self.access_in_steps(|host, core, progress| host.store(core, self.window, at, data, progress));
+        self.access_resumable(|host, core, progress| host.store(core, self.window, at, data, progress));
     }
 
     fn store_line(&self, offset: u64, line: &[u8; 64]) {
@@ -195,7 +195,7 @@ impl Mapping for View {
 
     fn prefetch(&self, offset: u64, bytes: u64) {
         let at = self.offset(offset, bytes);
-        self.access_in_steps(|host, core, progress| host.fetch_ahead(core, self.window, at..at + bytes, progress));
+        self.access_resumable(|host, core, progress| host.fetch_ahead(core, self.window, at..at + bytes, progress));
     }
 
     fn charge(&self, work: Work) {

@@ -40,11 +40,11 @@ impl Shared {
     /// An access by this thread's core, which waits for nothing but its turn: the first one without power unwinds.
     pub fn access<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
         let mut f = Some(f);
-        self.access_in_steps(|host, core| Ok(f.take().expect("it does not stop")(host, core)))
+        self.access_resumable(|host, core| Ok(f.take().expect("it does not stop")(host, core)))
     }
 
     /// An access that goes on where it has stopped, when the card has answered.
-    pub fn access_in_steps<R>(&self, mut step: impl FnMut(&mut Host, usize) -> Result<R, Blocked>) -> R {
+    pub fn access_resumable<R>(&self, mut step: impl FnMut(&mut Host, usize) -> Result<R, Blocked>) -> R {
         let core = CORE.get();
         let mut inside = self.lock();
         inside.host.use_core(core);

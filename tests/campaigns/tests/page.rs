@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nearpm_verification::campaigns::ALL;
-use nearpm_verification::coverage::points::Kind;
+use nearpm_verification::coverage::points::CoverPoint;
 use nearpm_verification::coverage::waivers::Waivers;
 use nearpm_verification::page::{check, former, former_coverage, former_machines, grouped, render};
 use nearpm_verification::run::{Counts, Outcome};
@@ -118,7 +118,7 @@ fn names_are_unique_and_shares_fit() {
 fn the_bounds_of_what_is_open_are_what_the_page_has_found() {
     let page = std::fs::read_to_string(workspace().join("docs/verification.md")).unwrap();
     let waivers = Waivers::read(&Waivers::path()).unwrap();
-    for kind in Kind::ALL {
+    for kind in CoverPoint::ALL {
         let most = waivers.most_open.get(kind.name()).copied().unwrap_or(0);
         let row =
             page.lines().find(|line| line.starts_with(&format!("| {} |", kind.name()))).expect("a row of the kind");

@@ -20,8 +20,8 @@
 
 pub mod cxl;
 pub mod image;
-pub mod line;
 pub mod machine;
+pub mod message;
 pub mod packages;
 pub mod simulator;
 pub mod task;

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use crate::cxl;
 use crate::image;
-use crate::line::Line;
 use crate::machine::{self, Device, Machine};
+use crate::message::GuestMessage;
 use crate::packages::{self, Packages};
 use crate::simulator::Simulator;
 use crate::task::{Known, Memory, Task};
@@ -137,17 +137,19 @@ impl Trial {
         loop {
             let Some(line) = next(machine, until, show)? else { bail!("the first guest ended before the cut") };
             match line {
-                Line::Acknowledged(count) => acknowledged = Some(count),
-                Line::Failed(why) => bail!("the first guest failed: {why}"),
-                Line::Gone { acknowledged: said, started, why } => {
+                GuestMessage::Acknowledged(count) => acknowledged = Some(count),
+                GuestMessage::Failed(why) => bail!("the first guest failed: {why}"),
+                GuestMessage::Gone { acknowledged: said, started, why } => {
                     ensure!(is_cut, "the card had gone before the cut: {why}");
                     let acknowledged = acknowledged.unwrap_or_default();
                     ensure!(said == acknowledged, "{said} were acknowledged, and the line has {acknowledged}");
                     ensure!(simulator.statistic("powered")? == 0, "the power is on");
                     return Ok(Known { acknowledged, started });
                 }
-                Line::Passed | Line::Kept(_) | Line::Replayed(_) => bail!("the first guest says {line}"),
-                Line::Step(_) => {}
+                GuestMessage::Passed | GuestMessage::Kept(_) | GuestMessage::Replayed(_) => {
+                    bail!("the first guest says {line}")
+                }
+                GuestMessage::Step(_) => {}
             }
             if !is_cut && acknowledged.is_some_and(|count| count >= self.cut_after) {
                 // Its time would run on while the guest's machine is emulated, and all be done before the next access.
@@ -203,8 +205,8 @@ impl CxlTrial {
         let mut is_cut = false;
         while let Some(line) = next(machine, until, show)? {
             match line {
-                Line::Acknowledged(count) => acknowledged = count,
-                Line::Step(_) => {}
+                GuestMessage::Acknowledged(count) => acknowledged = count,
+                GuestMessage::Step(_) => {}
                 other => bail!("the first guest says {other}"),
             }
             if !is_cut && acknowledged >= self.cut_after {
@@ -231,12 +233,12 @@ fn second_life(machine: &Machine, known: Known, show: &mut dyn FnMut(&str)) -> R
     let mut passed = false;
     while let Some(line) = next(machine, until, show)? {
         match line {
-            Line::Kept(count) => kept = Some(count),
-            Line::Replayed(count) => replayed = count,
-            Line::Passed => passed = true,
-            Line::Failed(why) => bail!("the second guest failed: {why}"),
-            Line::Gone { why, .. } => bail!("the card has gone without a cut: {why}"),
-            Line::Acknowledged(_) | Line::Step(_) => {}
+            GuestMessage::Kept(count) => kept = Some(count),
+            GuestMessage::Replayed(count) => replayed = count,
+            GuestMessage::Passed => passed = true,
+            GuestMessage::Failed(why) => bail!("the second guest failed: {why}"),
+            GuestMessage::Gone { why, .. } => bail!("the card has gone without a cut: {why}"),
+            GuestMessage::Acknowledged(_) | GuestMessage::Step(_) => {}
         }
     }
     ensure!(passed, "the second guest ended without a word");
@@ -247,7 +249,7 @@ fn second_life(machine: &Machine, known: Known, show: &mut dyn FnMut(&str)) -> R
 }
 
 /// The next line of the guest's program; shows what else comes.
-fn next(machine: &Machine, until: Instant, show: &mut dyn FnMut(&str)) -> Result<Option<Line>> {
+fn next(machine: &Machine, until: Instant, show: &mut dyn FnMut(&str)) -> Result<Option<GuestMessage>> {
     while let Some(text) = machine.line(until)? {
         show(&text);
         if let Ok(line) = text.parse() {

@@ -13,7 +13,7 @@ use nearpm_workloads::run::{self, Progress};
 use nearpm_workloads::{BTree, check};
 use nix::sys::termios::tcdrain;
 
-use crate::line::Line;
+use crate::message::GuestMessage;
 use crate::task::{Known, Task};
 
 /// Bytes of the pool.
@@ -37,20 +37,20 @@ pub fn open_card(address: &str) -> Result<Registered> {
 }
 
 /// Where the pool is, and who makes its copies.
-pub struct Place {
+pub struct GuestPool {
     location: String,
     engine: Engine,
 }
 
-impl Place {
+impl GuestPool {
     /// A pool on a card.
-    pub fn card(card: &Registered) -> Place {
-        Place { location: card.pool(POOL), engine: Engine::Card }
+    pub fn card(card: &Registered) -> GuestPool {
+        GuestPool { location: card.pool(POOL), engine: Engine::Card }
     }
 
     /// A pool in a folder, without a card.
-    pub fn folder(folder: &str) -> Place {
-        Place { location: format!("{folder}/{POOL}"), engine: Engine::Cpu }
+    pub fn folder(folder: &str) -> GuestPool {
+        GuestPool { location: format!("{folder}/{POOL}"), engine: Engine::Cpu }
     }
 
     /// Makes sure that the pool's file is mapped from persistent memory itself.
@@ -65,10 +65,10 @@ impl Place {
     }
 }
 
-fn options(place: &Place) -> Options {
+fn options(at: &GuestPool) -> Options {
     Options::new()
         .mechanism(Mechanism::Undo)
-        .engine(place.engine)
+        .engine(at.engine)
         .survives(Survives::PowerCut)
         .durability(Durability::Durable)
         .lanes(1)
@@ -83,7 +83,7 @@ fn operations(task: &Task) -> Vec<Op> {
 /// Does operations and says after each one how many are acknowledged; `before` had been done in an earlier life.
 fn operate(pool: &Pool, map: BTree, all: &[Op], before: usize, progress: &Progress) -> Result<(), nearpm::Error> {
     let say = || {
-        println!("{}", Line::Acknowledged(before + progress.acknowledged()));
+        println!("{}", GuestMessage::Acknowledged(before + progress.acknowledged()));
         // Until the line is out, so that at most one operation is ahead of it. What is no terminal has nothing to wait for.
         let _ = tcdrain(std::io::stdout());
     };
@@ -101,14 +101,17 @@ fn operate(pool: &Pool, map: BTree, all: &[Op], before: usize, progress: &Progre
 ///
 /// # Errors
 /// If something else fails, or nothing does.
-pub fn until_the_power_fails(place: &Place, task: &Task) -> Result<Line> {
-    let pool = options(place).create(&place.location, POOL_BYTES).context("the pool cannot be made")?;
+pub fn until_the_power_fails(at: &GuestPool, task: &Task) -> Result<GuestMessage> {
+    let pool = options(at).create(&at.location, POOL_BYTES).context("the pool cannot be made")?;
     let map = run::create::<BTree>(&pool)?;
     let progress = Progress::default();
     let error = operate(&pool, map, &operations(task), 0, &progress).err();
     let error = error.context("all operations were done, and the power did not fail")?;
-    let gone =
-        Line::Gone { acknowledged: progress.acknowledged(), started: progress.started(), why: error.to_string() };
+    let gone = GuestMessage::Gone {
+        acknowledged: progress.acknowledged(),
+        started: progress.started(),
+        why: error.to_string(),
+    };
     // The pool is left as it is, as the power would leave it: closing it would ask the card that has gone.
     std::mem::forget(pool);
     Ok(gone)
@@ -118,13 +121,13 @@ pub fn until_the_power_fails(place: &Place, task: &Task) -> Result<Line> {
 ///
 /// # Errors
 /// Whatever is not as it must be.
-pub fn after_the_cut(place: &Place, task: &Task, known: Known) -> Result<usize> {
-    let pool = options(place).open(&place.location).context("the pool does not open")?;
+pub fn after_the_cut(at: &GuestPool, task: &Task, known: Known) -> Result<usize> {
+    let pool = options(at).open(&at.location).context("the pool does not open")?;
     let all = operations(task);
     let Known { acknowledged, started } = known;
     ensure!(acknowledged <= started && started <= all.len(), "{known:?} of {} operations make no sense", all.len());
     let kept = check::prefix::<BTree>(&pool, &all, acknowledged, started, Durability::Durable)?;
-    println!("{}", Line::Kept(kept));
+    println!("{}", GuestMessage::Kept(kept));
     let progress = Progress::default();
     operate(&pool, run::open::<BTree>(&pool)?, &all, kept, &progress)?;
     check::prefix::<BTree>(&pool, &all, all.len(), all.len(), Durability::Durable).context("at the end")?;

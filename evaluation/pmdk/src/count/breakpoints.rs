@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use super::steps::IP;
+use super::single_step::IP;
 use super::stopped_at_mark;
 use super::tally::{Counts, Tally};
-use crate::instruction::{Kind, Site, sweep};
+use crate::instruction::{InstructionClass, Site, sweep};
 
 /// INT3.
 const BREAKPOINT: [u8; 1] = [0xcc];
@@ -27,13 +27,15 @@ pub fn to_mark(pid: Pid) -> Result<Counts> {
             return Ok(tally.finish());
         }
         let behind = ptrace::read_user(pid, IP)?.cast_unsigned();
-        let place =
+        let breakpoint =
             trap.sites.get(&(behind - 1)).with_context(|| format!("it met a stranger's trap at {behind:#x}"))?;
-        tally.take(place.site.kind, || Ok(ptrace::getregs(pid)?))?;
-        match place.site.kind {
+        tally.take(breakpoint.site.kind, || Ok(ptrace::getregs(pid)?))?;
+        match breakpoint.site.kind {
             // Nobody looks at the memory behind the cache, and one thread sees its own stores in order without them.
-            Kind::Fence | Kind::WriteBack => go_on_at(pid, place.site.ip + place.site.length)?,
-            _ => trap.execute(place)?,
+            InstructionClass::Fence | InstructionClass::WriteBack => {
+                go_on_at(pid, breakpoint.site.ip + breakpoint.site.length)?
+            }
+            _ => trap.execute(breakpoint)?,
         }
     }
 }
@@ -46,11 +48,11 @@ fn go_on_at(pid: Pid, ip: u64) -> Result<()> {
 struct Trap {
     pid: Pid,
     memory: File,
-    sites: HashMap<u64, Place>,
+    sites: HashMap<u64, Breakpoint>,
 }
 
 /// Where a breakpoint stands, and the byte that it stands for.
-struct Place {
+struct Breakpoint {
     site: Site,
     original: u8,
 }
@@ -70,7 +72,7 @@ impl Trap {
             let mut code = vec![0; (end - start) as usize];
             memory.read_exact_at(&mut code, start).context("the process's code cannot be read")?;
             for site in sweep(&code, start) {
-                sites.insert(site.ip, Place { site, original: code[(site.ip - start) as usize] });
+                sites.insert(site.ip, Breakpoint { site, original: code[(site.ip - start) as usize] });
             }
         }
         let trap = Trap { pid, memory, sites };
@@ -81,16 +83,16 @@ impl Trap {
     }
 
     fn clear(&self) -> Result<()> {
-        self.sites.iter().try_for_each(|(&ip, place)| self.write(ip, [place.original]))
+        self.sites.iter().try_for_each(|(&ip, breakpoint)| self.write(ip, [breakpoint.original]))
     }
 
     /// Lets the process execute the instruction under a breakpoint.
-    fn execute(&self, place: &Place) -> Result<()> {
-        self.write(place.site.ip, [place.original])?;
-        go_on_at(self.pid, place.site.ip)?;
+    fn execute(&self, breakpoint: &Breakpoint) -> Result<()> {
+        self.write(breakpoint.site.ip, [breakpoint.original])?;
+        go_on_at(self.pid, breakpoint.site.ip)?;
         ptrace::step(self.pid, None)?;
         ensure!(!stopped_at_mark(self.pid)?, "the process stopped itself in an instruction that does not");
-        self.write(place.site.ip, BREAKPOINT)
+        self.write(breakpoint.site.ip, BREAKPOINT)
     }
 
     fn write(&self, ip: u64, byte: [u8; 1]) -> Result<()> {

@@ -6,7 +6,7 @@
 //! faster). Only the thread that stopped is followed, and code is taken not to change and not to be loaded in between.
 
 mod breakpoints;
-mod steps;
+mod single_step;
 mod tally;
 
 use std::process::{Command, Stdio};
@@ -64,7 +64,7 @@ fn between_marks(pid: Pid, method: Method) -> Result<Option<Counts>> {
         status => bail!("it did not come to the first mark: {status:?}"),
     }
     let counts = match method {
-        Method::Steps => steps::to_mark(pid)?,
+        Method::Steps => single_step::to_mark(pid)?,
         Method::Breakpoints => breakpoints::to_mark(pid)?,
     };
     ptrace::cont(pid, None)?;

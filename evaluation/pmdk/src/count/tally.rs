@@ -5,7 +5,7 @@ use iced_x86::Register;
 use nix::libc::user_regs_struct;
 use serde::{Deserialize, Serialize};
 
-use crate::instruction::Kind;
+use crate::instruction::InstructionClass;
 
 /// What was executed between the marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,22 +40,22 @@ pub struct Tally {
 
 impl Tally {
     /// Takes in an instruction that is about to be executed. Registers are asked for only where they matter.
-    pub fn take(&mut self, kind: Kind, registers: impl FnOnce() -> Result<user_regs_struct>) -> Result<()> {
+    pub fn take(&mut self, kind: InstructionClass, registers: impl FnOnce() -> Result<user_regs_struct>) -> Result<()> {
         match kind {
-            Kind::Other => {}
-            Kind::Fence => {
+            InstructionClass::Other => {}
+            InstructionClass::Fence => {
                 self.counts.fences += 1;
                 self.fence();
             }
-            Kind::Locked => {
+            InstructionClass::Locked => {
                 self.counts.locked += u64::from(self.pending);
                 self.fence();
             }
-            Kind::WriteBack => {
+            InstructionClass::WriteBack => {
                 self.counts.written_back += 1;
                 self.pending = true;
             }
-            Kind::Streaming(store) => {
+            InstructionClass::Streaming(store) => {
                 let registers = registers()?;
                 let (first, last) = store.lines(|register| value(register, &registers));
                 self.streaming.extend(first..=last);

@@ -21,7 +21,7 @@ pub use trial::{CUTS, Trial};
 
 use crate::cut::PowerCuts;
 use crate::job::{Crash, Job, RunArguments, Workload, bar};
-use nearpm_cards::{CardKind, Cards};
+use nearpm_cards::{Cards, SimulatedCard};
 use nearpm_text::grouped;
 
 /// Arguments of `nearpm cuts`.
@@ -29,7 +29,7 @@ use nearpm_text::grouped;
 pub struct CutsArguments {
     /// Card
     #[arg(long, value_enum, default_value = "model")]
-    pub card: CardKind,
+    pub card: SimulatedCard,
     /// Memory ports of the card, each with a DDR4 channel behind it: 1, or 2 (RTL)
     #[arg(long, default_value_t)]
     pub memory_ports: MemoryPorts,
@@ -47,7 +47,7 @@ pub struct CutsArguments {
 /// A campaign.
 pub struct Campaign {
     /// Card.
-    pub kind: CardKind,
+    pub kind: SimulatedCard,
     /// Its memory ports.
     pub memory_ports: MemoryPorts,
     /// What makes the cards.
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_printed_command_repeats_a_trial_to_the_byte() {
-        let cards = CardKind::Model.cards(MemoryPorts::One).unwrap();
+        let cards = SimulatedCard::Model.cards(MemoryPorts::One).unwrap();
         for number in 0..160 {
-            let Trial { run, strikes } = Trial::new(CardKind::Model, MemoryPorts::One, 5, number, CUTS);
+            let Trial { run, strikes } = Trial::new(SimulatedCard::Model, MemoryPorts::One, 5, number, CUTS);
             let repeat = |job: Job, workload| {
                 let mut crashes = Vec::new();
                 attempt(&job, workload, "repeated", &mut crashes).unwrap();

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::cut::{PowerCuts, Strike};
 use crate::job::{CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
-use nearpm_cards::CardKind;
+use nearpm_cards::SimulatedCard;
 
 /// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
 pub const CUTS: usize = 4;
@@ -28,10 +28,10 @@ const MAKING_ACCESSES: u64 = 160;
 const SAVE_CYCLES: [u64; 2] = [200, 900];
 
 /// Operations of a trial: fewer where each takes long to simulate.
-fn ops(kind: CardKind) -> usize {
+fn ops(kind: SimulatedCard) -> usize {
     match kind {
-        CardKind::Model => 32,
-        CardKind::Rtl => 12,
+        SimulatedCard::Model => 32,
+        SimulatedCard::Rtl => 12,
     }
 }
 
@@ -47,12 +47,12 @@ pub struct Trial {
 impl Trial {
     /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair of workload and mechanism on
     /// an ordinary and on an adversarial host.
-    pub fn new(kind: CardKind, memory_ports: MemoryPorts, seed: u64, number: u64, cuts: usize) -> Trial {
+    pub fn new(kind: SimulatedCard, memory_ports: MemoryPorts, seed: u64, number: u64, cuts: usize) -> Trial {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
         let card = match kind {
-            CardKind::Rtl => CardChoice::Rtl,
-            CardKind::Model => CardChoice::Model,
+            SimulatedCard::Rtl => CardChoice::Rtl,
+            SimulatedCard::Model => CardChoice::Model,
         };
         let mut run = RunArguments {
             workload: [Workload::Btree, Workload::Hashmap][(number % 2) as usize],
@@ -83,7 +83,7 @@ impl Trial {
 }
 
 /// The cut of one life.
-fn strike(random: &mut ChaCha8Rng, kind: CardKind, life: usize, cuts: usize) -> Strike {
+fn strike(random: &mut ChaCha8Rng, kind: SimulatedCard, life: usize, cuts: usize) -> Strike {
     // Behind a torn save there is no further life, so that only the last cut may make one.
     let energy = (life + 1 == cuts && random.random_bool(0.5)).then(|| below(random, SAVE_CYCLES));
     let in_replay = random.random_bool(0.6).then(|| in_the_replay(random));
@@ -145,10 +145,10 @@ const EVENTS: [Event; 13] = [
 ];
 
 /// Some cycles behind one of the next `count` events of a kind.
-fn near_an_event(random: &mut ChaCha8Rng, kind: CardKind, count: u64) -> Cut {
+fn near_an_event(random: &mut ChaCha8Rng, kind: SimulatedCard, count: u64) -> Cut {
     let shown = match kind {
-        CardKind::Rtl => &EVENTS[..EVENTS.len() - 2],
-        CardKind::Model => &EVENTS[..],
+        SimulatedCard::Rtl => &EVENTS[..EVENTS.len() - 2],
+        SimulatedCard::Model => &EVENTS[..],
     };
     let event = shown[random.random_range(0..shown.len())];
     // Three in four within the life of a small log, the rest within that of several or of a page.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn trials_repeat_by_seed_and_number() {
-        let trial = |seed, number| Trial::new(CardKind::Model, MemoryPorts::One, seed, number, CUTS);
+        let trial = |seed, number| Trial::new(SimulatedCard::Model, MemoryPorts::One, seed, number, CUTS);
         assert_eq!(trial(1, 7), trial(1, 7));
         assert_ne!(trial(1, 7), trial(2, 7));
         assert_ne!(trial(1, 7).strikes, trial(1, 7 + 16).strikes);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn sixteen_trials_are_every_workload_mechanism_and_host() {
         let kinds: std::collections::BTreeSet<String> = (0..16)
-            .map(|number| Trial::new(CardKind::Rtl, MemoryPorts::Two, 1, number, CUTS).run)
+            .map(|number| Trial::new(SimulatedCard::Rtl, MemoryPorts::Two, 1, number, CUTS).run)
             .map(|run| format!("{:?} {:?} {:?}", run.workload, run.mechanism, run.host))
             .collect();
         assert_eq!(kinds.len(), 16);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn only_a_last_cut_lacks_energy() {
         for number in 0..200 {
-            let strikes = Trial::new(CardKind::Model, MemoryPorts::One, 3, number, CUTS).strikes;
+            let strikes = Trial::new(SimulatedCard::Model, MemoryPorts::One, 3, number, CUTS).strikes;
             assert!(strikes[..CUTS - 1].iter().all(|strike| strike.energy.is_none()));
         }
     }

@@ -21,7 +21,7 @@ use super::arguments::RunArguments;
 use super::report::{After, Crash, During, Fall, Measured, Recovered, Report};
 use super::{bar, model_of};
 use crate::cut::{Moment, PowerCut, Strike};
-use nearpm_cards::{CardCounters, CardKind, Cards, Rig};
+use nearpm_cards::{CardCounters, Cards, Rig, SimulatedCard};
 use nearpm_sim::saved::Saved;
 use nearpm_text::grouped;
 
@@ -68,8 +68,8 @@ impl Job {
     pub fn with_engine(arguments: &RunArguments, cards: Cards, engine: Engine) -> Job {
         let by = if engine == Engine::Cpu { ", copies by the processor" } else { "" };
         let card = match arguments.card {
-            super::CardChoice::Rtl => CardKind::Rtl,
-            _ => CardKind::Model,
+            super::CardChoice::Rtl => SimulatedCard::Rtl,
+            _ => SimulatedCard::Model,
         };
         Job {
             cards,

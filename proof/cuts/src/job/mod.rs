@@ -22,21 +22,21 @@ pub use arguments::{
 pub use lives::{End, Job};
 pub use report::{After, Crash, During, Fall, Measured, Recovered, Report};
 
-use nearpm_cards::{CardKind, Cards, traced_rtl_cards, waves};
+use nearpm_cards::{Cards, SimulatedCard, traced_rtl_cards, waves};
 
 /// Runs the command.
 pub fn command(arguments: &RunArguments) -> Result<()> {
     let started = Instant::now();
     let kind = match arguments.card {
         CardChoice::None => None,
-        CardChoice::Model => Some(CardKind::Model),
-        CardChoice::Rtl => Some(CardKind::Rtl),
+        CardChoice::Model => Some(SimulatedCard::Model),
+        CardChoice::Rtl => Some(SimulatedCard::Rtl),
     };
     let fits = kind.is_some() || arguments.memory_ports == MemoryPorts::One;
     ensure!(fits, "without a card there are no memory ports");
-    let is_rtl = kind == Some(CardKind::Rtl);
+    let is_rtl = kind == Some(SimulatedCard::Rtl);
     ensure!(is_rtl || arguments.waves.is_none(), "only the RTL has signals to write: --waves goes with --card rtl");
-    let cards = |kind: CardKind| match &arguments.waves {
+    let cards = |kind: SimulatedCard| match &arguments.waves {
         None => kind.cards(arguments.memory_ports),
         Some(path) => Ok(Arc::new(traced_rtl_cards(arguments.memory_ports, &waves::written_to(path)?)?) as Cards),
     };

@@ -102,14 +102,15 @@ impl Constants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coverage::points::Kind;
+    use crate::coverage::points::CoverPoint;
 
     #[test]
     fn bits_are_found_below_the_core_and_above_it() {
         let json = r#"{"modules": {"nearpm_card": {"netnames": {
             "core.back.unit$0.tag": {"bits": [2, "0", "1", "x"]}, "size": {"bits": ["1"]}}}}}"#;
         let constants = Constants::parse(json).unwrap();
-        let point = |module: &str, name: &str| Point { module: module.into(), kind: Kind::Toggle, name: name.into() };
+        let point =
+            |module: &str, name: &str| Point { module: module.into(), kind: CoverPoint::Toggle, name: name.into() };
         let tag = |name: &str| point("nearpm_core$back$unit$0", name);
         let values = [0, 1, 2, 3, 4].map(|bit| constants.value(&tag(&format!("tag[{bit}]:0->1"))));
         assert_eq!(values, [None, Some(false), Some(true), None, None]);

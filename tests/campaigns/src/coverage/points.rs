@@ -8,22 +8,22 @@ use anyhow::{Context, Result, bail};
 
 /// What a point counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CoverPoint {
     /// Executions of a block of lines or of a branch.
     Line,
     /// Changes of a bit in one direction.
     Toggle,
 }
 
-impl Kind {
+impl CoverPoint {
     /// All kinds.
-    pub const ALL: [Kind; 2] = [Kind::Line, Kind::Toggle];
+    pub const ALL: [CoverPoint; 2] = [CoverPoint::Line, CoverPoint::Toggle];
 
     /// Name in the file of waivers and in the report.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Line => "line",
-            Kind::Toggle => "toggle",
+            CoverPoint::Line => "line",
+            CoverPoint::Toggle => "toggle",
         }
     }
 }
@@ -34,7 +34,7 @@ pub struct Point {
     /// Module of the Verilog.
     pub module: String,
     /// What it counts.
-    pub kind: Kind,
+    pub kind: CoverPoint,
     /// A bit and its direction (`state[1]:0->1`), or the number of a line with the kind of block and what stands there (`12 if: if (full) begin`).
     pub name: String,
 }
@@ -53,7 +53,7 @@ pub struct Bit<'a> {
 impl Point {
     /// What a toggle is about.
     pub fn bit(&self) -> Option<Bit<'_>> {
-        let (of, direction) = self.name.rsplit_once(':').filter(|_| self.kind == Kind::Toggle)?;
+        let (of, direction) = self.name.rsplit_once(':').filter(|_| self.kind == CoverPoint::Toggle)?;
         let indexed = of.strip_suffix(']').and_then(|of| of.rsplit_once('['));
         let (signal, bit) = indexed.map_or((of, Ok(0)), |(signal, bit)| (signal, bit.parse()));
         Some(Bit { signal, bit: bit.ok()?, rises: direction == "0->1" })
@@ -70,10 +70,10 @@ fn parse(line: &str, verilog: &[&str]) -> Option<(usize, Point)> {
     let (page, module) = page.split_once('/')?;
     let (kind, name) = match page {
         // How Verilator writes the character of generated names.
-        "v_toggle" => (Kind::Toggle, comment.replace("__024", "$")),
+        "v_toggle" => (CoverPoint::Toggle, comment.replace("__024", "$")),
         "v_line" | "v_branch" => {
             let text = verilog.get(line.parse::<usize>().ok()?.checked_sub(1)?)?.trim();
-            (Kind::Line, format!("{line} {comment}: {text}"))
+            (CoverPoint::Line, format!("{line} {comment}: {text}"))
         }
         _ => return None,
     };

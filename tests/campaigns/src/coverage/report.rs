@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::constants::Constants;
-use super::points::{Counts, Kind, Point};
+use super::points::{Counts, CoverPoint, Point};
 use super::waivers::{Entry, Fate, Pattern, Waivers};
 use crate::page::grouped;
 
@@ -51,7 +51,7 @@ impl Total {
 #[derive(Debug)]
 pub struct Report {
     /// Totals of each kind.
-    pub totals: BTreeMap<Kind, Total>,
+    pub totals: BTreeMap<CoverPoint, Total>,
     /// Points that are neither hit nor explained, by module.
     pub unexplained: BTreeMap<String, Vec<Point>>,
     /// Points that are open, each with the reason of the entry that speaks of it.
@@ -67,13 +67,14 @@ pub struct Report {
     /// Points that were hit although their bits are said to be constant.
     pub wrong: Vec<Point>,
     /// Kinds of which more is open than may be: how much, and how much may be.
-    pub too_open: Vec<(Kind, u64, u64)>,
+    pub too_open: Vec<(CoverPoint, u64, u64)>,
 }
 
 impl Report {
     /// Judges a measurement.
     pub fn new(counts: &Counts, constants: &Constants, waivers: &Waivers) -> Report {
-        let mut totals: BTreeMap<Kind, Total> = Kind::ALL.into_iter().map(|kind| (kind, Total::default())).collect();
+        let mut totals: BTreeMap<CoverPoint, Total> =
+            CoverPoint::ALL.into_iter().map(|kind| (kind, Total::default())).collect();
         let mut unexplained: BTreeMap<String, Vec<Point>> = BTreeMap::new();
         let mut open = Vec::new();
         let mut needed: BTreeMap<*const Pattern, u64> = BTreeMap::new();

@@ -6,9 +6,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nearpm_guest::line::Line;
+use nearpm_guest::message::GuestMessage;
 use nearpm_guest::task::{Memory, Task};
-use nearpm_guest::work::{self, Place};
+use nearpm_guest::work::{self, GuestPool};
 use nearpm_guest::{cxl, image};
 use nearpm_interface::registers as reg;
 use nix::kmod::{ModuleInitFlags, finit_module};
@@ -20,12 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The file is compressed (`MODULE_INIT_COMPRESSED_FILE`, init_module(2)).
 const COMPRESSED_FILE: i32 = 4;
 
-fn say(line: Line) {
+fn say(line: GuestMessage) {
     println!("{line}");
 }
 
 fn step(what: impl Into<String>) {
-    say(Line::Step(what.into()));
+    say(GuestMessage::Step(what.into()));
 }
 
 fn mount_all() -> Result<()> {
@@ -110,7 +110,7 @@ fn share(card: &str) -> Result<()> {
 }
 
 /// A life; gives its last word.
-fn live() -> Result<Line> {
+fn live() -> Result<GuestMessage> {
     mount_all()?;
     let task: Task = fs::read_to_string("/proc/cmdline")?.parse()?;
     match &task.memory {
@@ -119,7 +119,7 @@ fn live() -> Result<Line> {
     }
 }
 
-fn live_with_card(address: &str, task: &Task) -> Result<Line> {
+fn live_with_card(address: &str, task: &Task) -> Result<GuestMessage> {
     let card = format!("vfio:{address}");
     is_refused(&["card", "bind", address], "modprobe vfio-pci")?;
     load_modules("vfio")?;
@@ -139,7 +139,7 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
             succeeds(&[&["bench", "--card", &card][..], &programs].concat())?;
             step("transactions, until the power fails");
             let opened = work::open_card(address)?;
-            let gone = work::until_the_power_fails(&Place::card(&opened), task)?;
+            let gone = work::until_the_power_fails(&GuestPool::card(&opened), task)?;
             // The kernel would wait long for a card that has gone; who comes here waits for the machine's end.
             std::mem::forget(opened);
             Ok(gone)
@@ -147,48 +147,48 @@ fn live_with_card(address: &str, task: &Task) -> Result<Line> {
         Some(known) => {
             let opened = work::open_card(address)?;
             let replayed = opened.card().registers().read(reg::REPLAYED);
-            say(Line::Replayed(replayed.into()));
+            say(GuestMessage::Replayed(replayed.into()));
             step("recovery, and the missing transactions");
-            work::after_the_cut(&Place::card(&opened), task, known)?;
+            work::after_the_cut(&GuestPool::card(&opened), task, known)?;
             is_refused(&["card", "unbind", address], "open already")?;
             drop(opened);
             succeeds(&["card", "firmware", "--card", &card])?;
             succeeds(&["card", "unbind", address])?;
-            Ok(Line::Passed)
+            Ok(GuestMessage::Passed)
         }
     }
 }
 
-fn live_with_cxl(task: &Task) -> Result<Line> {
+fn live_with_cxl(task: &Task) -> Result<GuestMessage> {
     load_modules("cxl")?;
     step("make region and namespace, and mount the file system with DAX");
     cxl::mount_dax()?;
-    let place = Place::folder(cxl::FOLDER);
+    let pool = GuestPool::folder(cxl::FOLDER);
     match task.known {
         None => {
             step("transactions, until the power fails");
-            work::until_the_power_fails(&place, task)
+            work::until_the_power_fails(&pool, task)
         }
         Some(known) => {
-            place.check_dax()?;
+            pool.check_dax()?;
             step("recovery, and the missing transactions; the pool is mapped by DAX");
-            work::after_the_cut(&place, task, known)?;
+            work::after_the_cut(&pool, task, known)?;
             cxl::unmount()?;
-            Ok(Line::Passed)
+            Ok(GuestMessage::Passed)
         }
     }
 }
 
 fn main() {
     match live() {
-        Ok(gone @ Line::Gone { .. }) => {
+        Ok(gone @ GuestMessage::Gone { .. }) => {
             say(gone);
             loop {
                 std::thread::sleep(Duration::from_secs(1));
             }
         }
         Ok(line) => say(line),
-        Err(error) => say(Line::Failed(format!("{error:#}"))),
+        Err(error) => say(GuestMessage::Failed(format!("{error:#}"))),
     }
     // Returns only where it fails; the kernel panics when process 1 ends, and the machine ends with it.
     let _ = reboot(RebootMode::RB_POWER_OFF);

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::stopped_at_mark;
 use super::tally::{Counts, Tally};
-use crate::instruction::{Kind, LONGEST, decode};
+use crate::instruction::{InstructionClass, LONGEST, decode};
 
 /// Where the instruction pointer lies in what the kernel keeps of a process.
 pub const IP: ptrace::AddressType = offset_of!(user_regs_struct, rip) as ptrace::AddressType;
@@ -20,7 +20,7 @@ pub const IP: ptrace::AddressType = offset_of!(user_regs_struct, rip) as ptrace:
 /// Steps a stopped process until it stops itself.
 pub fn to_mark(pid: Pid) -> Result<Counts> {
     let memory = File::open(format!("/proc/{pid}/mem")).context("the process's memory cannot be read")?;
-    let mut known: HashMap<u64, Kind> = HashMap::new();
+    let mut known: HashMap<u64, InstructionClass> = HashMap::new();
     let mut tally = Tally::default();
     loop {
         let ip = ptrace::read_user(pid, IP)?.cast_unsigned();
@@ -36,7 +36,7 @@ pub fn to_mark(pid: Pid) -> Result<Counts> {
     }
 }
 
-fn decode_at(memory: &File, ip: u64) -> Result<Kind> {
+fn decode_at(memory: &File, ip: u64) -> Result<InstructionClass> {
     let mut code = [0; LONGEST];
     // Less can be read where the mapping ends behind the instruction.
     let length = memory.read_at(&mut code, ip).with_context(|| format!("no code can be read at {ip:#x}"))?;

@@ -8,7 +8,7 @@ const MARK: &str = "guest: ";
 
 /// A line of the guest's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum GuestMessage {
     /// What it does next.
     Step(String),
     /// So many operations are acknowledged.
@@ -32,44 +32,44 @@ pub enum Line {
     Failed(String),
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for GuestMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line each, whatever the text is.
         let plain = |text: &str| text.replace(['\n', '\r'], " ");
         match self {
-            Line::Step(what) => write!(f, "{MARK}step {}", plain(what)),
-            Line::Acknowledged(count) => write!(f, "{MARK}acknowledged {count}"),
-            Line::Gone { acknowledged, started, why } => {
+            GuestMessage::Step(what) => write!(f, "{MARK}step {}", plain(what)),
+            GuestMessage::Acknowledged(count) => write!(f, "{MARK}acknowledged {count}"),
+            GuestMessage::Gone { acknowledged, started, why } => {
                 write!(f, "{MARK}gone {acknowledged} {started} {}", plain(why))
             }
-            Line::Replayed(count) => write!(f, "{MARK}replayed {count}"),
-            Line::Kept(count) => write!(f, "{MARK}kept {count}"),
-            Line::Passed => write!(f, "{MARK}passed"),
-            Line::Failed(why) => write!(f, "{MARK}failed {}", plain(why)),
+            GuestMessage::Replayed(count) => write!(f, "{MARK}replayed {count}"),
+            GuestMessage::Kept(count) => write!(f, "{MARK}kept {count}"),
+            GuestMessage::Passed => write!(f, "{MARK}passed"),
+            GuestMessage::Failed(why) => write!(f, "{MARK}failed {}", plain(why)),
         }
     }
 }
 
-impl FromStr for Line {
+impl FromStr for GuestMessage {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Line, ()> {
+    fn from_str(text: &str) -> Result<GuestMessage, ()> {
         let text = text.trim_end().strip_prefix(MARK).ok_or(())?;
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         let number = |text: &str| text.parse().map_err(|_| ());
         match word {
-            "step" => Ok(Line::Step(rest.into())),
-            "acknowledged" => Ok(Line::Acknowledged(number(rest)?)),
+            "step" => Ok(GuestMessage::Step(rest.into())),
+            "acknowledged" => Ok(GuestMessage::Acknowledged(number(rest)?)),
             "gone" => {
                 let mut parts = rest.splitn(3, ' ');
                 let mut next = || parts.next().ok_or(());
                 let (acknowledged, started) = (number(next()?)?, number(next()?)?);
-                Ok(Line::Gone { acknowledged, started, why: next()?.into() })
+                Ok(GuestMessage::Gone { acknowledged, started, why: next()?.into() })
             }
-            "replayed" => Ok(Line::Replayed(rest.parse().map_err(|_| ())?)),
-            "kept" => Ok(Line::Kept(number(rest)?)),
-            "passed" if rest.is_empty() => Ok(Line::Passed),
-            "failed" => Ok(Line::Failed(rest.into())),
+            "replayed" => Ok(GuestMessage::Replayed(rest.parse().map_err(|_| ())?)),
+            "kept" => Ok(GuestMessage::Kept(number(rest)?)),
+            "passed" if rest.is_empty() => Ok(GuestMessage::Passed),
+            "failed" => Ok(GuestMessage::Failed(rest.into())),
             _ => Err(()),
         }
     }
@@ -82,17 +82,17 @@ mod tests {
     #[test]
     fn a_line_is_read_as_it_was_written() {
         for line in [
-            Line::Step("nearpm card list".into()),
-            Line::Acknowledged(70),
-            Line::Gone { acknowledged: 5, started: 6, why: "the card has gone".into() },
-            Line::Replayed(3),
-            Line::Kept(6),
-            Line::Passed,
-            Line::Failed("no card".into()),
+            GuestMessage::Step("nearpm card list".into()),
+            GuestMessage::Acknowledged(70),
+            GuestMessage::Gone { acknowledged: 5, started: 6, why: "the card has gone".into() },
+            GuestMessage::Replayed(3),
+            GuestMessage::Kept(6),
+            GuestMessage::Passed,
+            GuestMessage::Failed("no card".into()),
         ] {
             assert_eq!(format!("{line}\r\n").parse(), Ok(line));
         }
-        let two = Line::Failed("one\ntwo".into()).to_string();
+        let two = GuestMessage::Failed("one\ntwo".into()).to_string();
         assert_eq!(two.lines().count(), 1);
     }
 
@@ -108,7 +108,7 @@ mod tests {
             "guest: passed by",
             "xguest: passed",
         ] {
-            assert_eq!(text.parse::<Line>(), Err(()), "{text}");
+            assert_eq!(text.parse::<GuestMessage>(), Err(()), "{text}");
         }
     }
 }

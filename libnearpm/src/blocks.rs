@@ -8,8 +8,8 @@ use std::collections::TryReserveError;
 /// Most items of a block. An insertion moves at most so many.
 const BLOCK: usize = 128;
 
-/// A place in the blocks: block, index.
-pub(crate) type Place = (usize, usize);
+/// A position in the blocks: block, index.
+pub(crate) type Position = (usize, usize);
 
 /// The items, rising from block to block.
 #[derive(Clone, Debug)]
@@ -44,9 +44,9 @@ impl<T: Copy> Blocks<T> {
         self.blocks[0].first().copied().zip(last.copied())
     }
 
-    /// The first place whose item is not `before` what is looked for.
+    /// The first position whose item is not `before` what is looked for.
     #[inline]
-    pub fn seek(&self, before: impl Fn(&T) -> bool) -> Place {
+    pub fn seek(&self, before: impl Fn(&T) -> bool) -> Position {
         let all_before = |block: &Vec<T>| block.last().is_some_and(&before);
         let block = if self.blocks.len() == 1 { 0 } else { self.blocks.partition_point(all_before) };
         let index = self.blocks.get(block).map_or(0, |items| {
@@ -56,33 +56,33 @@ impl<T: Copy> Blocks<T> {
         (block, index)
     }
 
-    /// The item at a place; `None` behind the last one.
+    /// The item at a position; `None` behind the last one.
     #[inline]
-    pub fn get(&self, (block, index): Place) -> Option<&T> {
+    pub fn get(&self, (block, index): Position) -> Option<&T> {
         self.blocks.get(block)?.get(index)
     }
 
-    /// The item in front of a place; `None` at the first one.
+    /// The item in front of a position; `None` at the first one.
     #[inline]
-    pub fn before(&self, (block, index): Place) -> Option<&T> {
+    pub fn before(&self, (block, index): Position) -> Option<&T> {
         match index.checked_sub(1) {
             Some(before) => self.blocks.get(block)?.get(before),
             None => self.blocks.get(block.checked_sub(1)?)?.last(),
         }
     }
 
-    /// The items from a place on.
+    /// The items from a position on.
     #[inline]
-    pub fn from(&self, (block, index): Place) -> Items<'_, T> {
+    pub fn from(&self, (block, index): Position) -> Items<'_, T> {
         match self.blocks.split_at_checked(block + 1) {
             Some((until, more)) => Items { items: until[block][index..].iter(), more: more.iter() },
             None => Items { items: [].iter(), more: [].iter() },
         }
     }
 
-    /// Puts an item at a place that [`Blocks::seek`] gave.
+    /// Puts an item at a position that [`Blocks::seek`] gave.
     #[inline]
-    pub fn put(&mut self, (block, index): Place, item: T) {
+    pub fn put(&mut self, (block, index): Position, item: T) {
         // Behind everything: into the last block.
         let last = self.blocks.len() - 1;
         let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
@@ -105,20 +105,20 @@ impl<T: Copy> Blocks<T> {
         self.blocks.try_reserve(1)
     }
 
-    /// Changes the item at a place.
+    /// Changes the item at a position.
     ///
     /// # Panics
     /// If there is none.
     #[inline]
-    pub fn set(&mut self, (block, index): Place, item: T) {
+    pub fn set(&mut self, (block, index): Position, item: T) {
         self.blocks[block][index] = item;
     }
 
-    /// Takes the item at a place away.
+    /// Takes the item at a position away.
     ///
     /// # Panics
     /// If there is none.
-    pub fn take(&mut self, (block, index): Place) -> T {
+    pub fn take(&mut self, (block, index): Position) -> T {
         let item = self.blocks[block].remove(index);
         if self.blocks[block].is_empty() && self.blocks.len() > 1 {
             self.blocks.remove(block);
@@ -126,13 +126,13 @@ impl<T: Copy> Blocks<T> {
         item
     }
 
-    /// The place behind one that holds an item.
-    pub fn next(&self, (block, index): Place) -> Place {
+    /// The position behind one that holds an item.
+    pub fn next(&self, (block, index): Position) -> Position {
         if index + 1 < self.blocks[block].len() { (block, index + 1) } else { (block + 1, 0) }
     }
 }
 
-/// Items from a place on.
+/// Items from a position on.
 pub(crate) struct Items<'a, T> {
     items: std::slice::Iter<'a, T>,
     more: std::slice::Iter<'a, Vec<T>>,

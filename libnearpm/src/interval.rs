@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::blocks::{Blocks, Place};
+use crate::blocks::{Blocks, Position};
 
 /// What a set has of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Overlap {
     /// Some bytes.
     Part,
     /// No byte: here the range would be.
-    Nothing(Place),
+    Nothing(Position),
 }
 
 /// A set of disjoint ranges; ranges that touch are one.
@@ -53,7 +53,7 @@ impl IntervalSet {
 
     /// The first range that ends behind `at`.
     #[inline]
-    fn behind(&self, at: u64) -> Place {
+    fn behind(&self, at: u64) -> Position {
         self.ranges.seek(|&(_, end)| end <= at)
     }
 
@@ -73,23 +73,23 @@ impl IntervalSet {
     /// What the set has of a range that is not empty.
     #[inline]
     pub fn overlap(&self, range: &Range<u64>) -> Overlap {
-        let place = self.behind(range.start);
-        match self.ranges.get(place) {
+        let position = self.behind(range.start);
+        match self.ranges.get(position) {
             Some(&(start, end)) if start <= range.start && range.end <= end => Overlap::All,
             Some(&(start, _)) if start < range.end => Overlap::Part,
-            _ => Overlap::Nothing(place),
+            _ => Overlap::Nothing(position),
         }
     }
 
-    /// Adds a range that is not empty, at the place that [`IntervalSet::overlap`] gave for it since the last change.
+    /// Adds a range that is not empty, at the position that [`IntervalSet::overlap`] gave for it since the last change.
     #[inline]
-    pub fn insert_at(&mut self, place: Place, range: Range<u64>) {
-        let touches = self.ranges.get(place).is_some_and(|&(start, _)| start == range.end)
-            || self.ranges.before(place).is_some_and(|&(_, end)| end == range.start);
+    pub fn insert_at(&mut self, position: Position, range: Range<u64>) {
+        let touches = self.ranges.get(position).is_some_and(|&(start, _)| start == range.end)
+            || self.ranges.before(position).is_some_and(|&(_, end)| end == range.start);
         if touches {
             return self.insert(range);
         }
-        self.ranges.put(place, (range.start, range.end));
+        self.ranges.put(position, (range.start, range.end));
     }
 
     /// Hands on the parts of `range` that are not in the set, rising, until one is refused.
@@ -139,17 +139,17 @@ impl IntervalSet {
             return;
         }
         // The ranges that touch this one become one with it.
-        let place = self.ranges.seek(|&(_, end)| end < range.start);
-        let touching = self.ranges.from(place).take_while(|&(start, _)| start <= range.end);
+        let position = self.ranges.seek(|&(_, end)| end < range.start);
+        let touching = self.ranges.from(position).take_while(|&(start, _)| start <= range.end);
         let union = |(count, start, end): (usize, u64, u64), (s, e): (u64, u64)| (count + 1, start.min(s), end.max(e));
         let (count, start, end) = touching.fold((0, range.start, range.end), union);
         if count == 0 {
-            return self.ranges.put(place, (start, end));
+            return self.ranges.put(position, (start, end));
         }
         for _ in 1..count {
-            self.ranges.take(self.ranges.next(place));
+            self.ranges.take(self.ranges.next(position));
         }
-        self.ranges.set(place, (start, end));
+        self.ranges.set(position, (start, end));
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
             let mut model = [false; 4100];
             for (start, length) in inserts {
                 match set.overlap(&(start..start + length)) {
-                    Overlap::Nothing(place) if length > 0 => set.insert_at(place, start..start + length),
+                    Overlap::Nothing(position) if length > 0 => set.insert_at(position, start..start + length),
                     _ => set.insert(start..start + length),
                 }
                 model[start as usize..(start + length) as usize].fill(true);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nearpm_interface::media::lines_of;
 
-use super::outside::next_piece;
+use super::persist::next_piece;
 use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;

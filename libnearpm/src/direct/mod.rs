@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `lifetime.rs` | create, open, close |
 //! | `pool.rs` | an open pool |
-//! | `outside.rs` | what becomes durable outside of transactions |
+//! | `persist.rs` | what becomes durable outside of transactions |
 //! | `copies.rs` | copies that are durable when they return |
 //! | `append.rs` | appending to its log |
 //! | `by_mechanism.rs` | commits that a mechanism brings home, by the card's commands where the pool is on a card |
@@ -49,7 +49,7 @@ mod log;
 mod once;
 #[cfg(test)]
 mod orders;
-mod outside;
+mod persist;
 mod pool;
 mod records;
 mod shard;

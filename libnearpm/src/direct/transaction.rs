@@ -7,7 +7,7 @@ use super::lint::Claims;
 use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
-use crate::blocks::Place;
+use crate::blocks::Position;
 use crate::error::{Error, Problem};
 use crate::events::event;
 use crate::interval::{IntervalSet, Overlap};
@@ -62,7 +62,9 @@ impl Transaction {
         if !range.is_empty() {
             match state.known.overlap(&range) {
                 Overlap::All => return Ok(()),
-                Overlap::Nothing(place) if !state.fresh.overlaps(&range) => return self.add_new(pool, range, place),
+                Overlap::Nothing(position) if !state.fresh.overlaps(&range) => {
+                    return self.add_new(pool, range, position);
+                }
                 _ if state.fresh.covers(&range) => return Ok(()),
                 _ => {}
             }
@@ -70,8 +72,8 @@ impl Transaction {
         self.add_all(pool, std::slice::from_ref(&range))
     }
 
-    /// Adds a range of which the transaction has nothing yet. It will be at a place of what is known.
-    fn add_new(&mut self, pool: &DirectPool, range: Range<u64>, place: Place) -> Result<(), Error> {
+    /// Adds a range of which the transaction has nothing yet. It will be at a position of what is known.
+    fn add_new(&mut self, pool: &DirectPool, range: Range<u64>, position: Position) -> Result<(), Error> {
         self.check_process(pool)?;
         pool.check(&range)?;
         let ranges = std::slice::from_ref(&range);
@@ -81,7 +83,7 @@ impl Transaction {
         self.0.known.try_reserve().map_err(no_memory())?;
         self.0.take_room(pool, range_bytes(&range))?;
         self.snapshot(pool, ranges)?;
-        self.0.known.insert_at(place, range);
+        self.0.known.insert_at(position, range);
         Ok(())
     }
 

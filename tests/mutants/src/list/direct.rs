@@ -4,7 +4,7 @@ use super::{explorer, library, unit};
 use crate::Mutant;
 
 const APPEND: &str = "libnearpm/src/direct/append.rs";
-const OUTSIDE: &str = "libnearpm/src/direct/outside.rs";
+const PERSIST: &str = "libnearpm/src/direct/persist.rs";
 const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
 const HOME: &str = "libnearpm/src/recovery/home.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
@@ -65,14 +65,14 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "an object goes home over one whose free is not durable",
-        file: OUTSIDE,
+        file: PERSIST,
         find: "must keep its bytes.\n        self.wait_for_records()?;",
         with: "must keep its bytes.\n        if !FAULT { self.wait_for_records()?; }",
         tests: unit("direct::tests::asynchronous_commits"),
     },
     Mutant {
         breaks: "a persist is acknowledged before what its record depends on",
-        file: OUTSIDE,
+        file: PERSIST,
         find: "when it was drained.\n        self.wait_for_records()?;",
         with: "when it was drained.\n        if !FAULT { self.wait_for_records()?; }",
         tests: unit("failures"),
@@ -177,7 +177,7 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "zeros in the place of what could not be read go home",
-        file: OUTSIDE,
+        file: PERSIST,
         find: "self.alive().map_err(|error| self.poison(error))?;\n            if whole",
         with: "if !FAULT { self.alive().map_err(|error| self.poison(error))?; }\n            if whole",
         tests: library("space", "zeros_in"),
@@ -254,14 +254,14 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a persist of words goes home although a record that is not home yet names them",
-        file: OUTSIDE,
+        file: PERSIST,
         find: "if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {",
         with: "if !FAULT && self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {",
         tests: unit("persisted_words_are_home"),
     },
     Mutant {
         breaks: "a persist of words does not wait until they are durable",
-        file: OUTSIDE,
+        file: PERSIST,
         find: "        shard.tally.fences += 1;\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether records that are",
         with: "        shard.tally.fences += 1;\n        if FAULT { return Ok(()); }\n        self.medium.backing().drain().map_err(|error| self.poison(error))\n    }\n\n    /// Whether records that are",
         tests: unit("persisted_words_are_home"),

@@ -26,6 +26,8 @@ const ONCE: &str = "__Slow.cpp";
 /// Generated C++ up to this size, in bytes, is compiled as one unit: most of the time of a small
 /// file goes into the headers. Larger designs are compiled file by file, two at a time.
 const ONE_UNIT_LIMIT: u64 = 600_000;
+/// The name of that unit.
+const ONE_UNIT: &str = "all.cc";
 
 /// A built design, loaded and ready to be instantiated. Clones share it.
 #[derive(Clone)]
@@ -48,20 +50,8 @@ impl Library {
         let counters = source.counters.clone().filter(|_| counts.is_none());
         let source = &Source { coverage: counts.is_some(), counters, ..source.clone() };
         let verilator = Verilator::find()?;
-        let flags = source.flags();
-        let deny = source.deny_warnings.to_string();
-        let compiler = Compiler::find()?.version();
-        let fixed =
-            [shim::HEAD, CXX_FLAGS, compiler, optimisation(source), verilator.version(), &deny, &source.verilog];
-        let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
-        let skipping = source.counters.as_deref().map(|counters| [idle::SHIM, counters]);
-        let beyond = counted.into_iter().flatten().chain(skipping.into_iter().flatten());
-        let key = cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(beyond));
-        let folder = cache::entry(&key, |scratch| {
-            let runtime = runtime(&verilator, source)?;
-            translate(&verilator, source, scratch)?;
-            compile(&verilator, source, &runtime, scratch)
-        })?;
+        let key = key(&verilator, source)?;
+        let folder = folder(&verilator, source, &key)?;
         let counts = counts.map(|folder| folder.join(format!("{}-{key}", source.top)));
         let api = Api::load(&folder.join("model.so"), source.trace, counts.as_deref())?;
         Ok(Self { api: Arc::new(api) })
@@ -71,6 +61,39 @@ impl Library {
     pub fn instance(&self) -> Result<Instance, Error> {
         Ok(Instance::new(Arc::clone(&self.api)))
     }
+}
+
+/// Names what is built of `source` by all that goes into it.
+fn key(verilator: &Verilator, source: &Source) -> Result<String, Error> {
+    let flags = source.flags();
+    let deny = source.deny_warnings.to_string();
+    let compiler = Compiler::find()?.version();
+    let fixed = [shim::HEAD, CXX_FLAGS, compiler, optimisation(source), verilator.version(), &deny, &source.verilog];
+    let counted = source.coverage.then_some([coverage::SHIM, coverage::HEAD]);
+    let skipping = source.counters.as_deref().map(|counters| [idle::SHIM, counters]);
+    let beyond = counted.into_iter().flatten().chain(skipping.into_iter().flatten());
+    Ok(cache::key(fixed.into_iter().chain(flags.iter().map(String::as_str)).chain(beyond)))
+}
+
+/// Builds the design, or takes it from the cache, and gives its folder.
+fn folder(verilator: &Verilator, source: &Source, key: &str) -> Result<PathBuf, Error> {
+    cache::entry(key, |scratch| {
+        let runtime = runtime(verilator, source)?;
+        if source.counters.is_some() {
+            // Only the shim differs from that of the same design with every edge: whole cards are built as both, and take minutes.
+            let every_edge = &Source { counters: None, ..source.clone() };
+            let base = folder(verilator, every_edge, &self::key(verilator, every_edge)?)?;
+            if !base.join(ONE_UNIT).exists() {
+                shim::write(&base, source, scratch)?;
+                let shim = vec![scratch.join("shim.cpp")];
+                compile_all(&source.top, verilator, source, &headers(verilator, source)?, (shim, &base), scratch)?;
+                let code = with_extension(&base, "o")?.into_iter().filter(|file| !file.ends_with("shim.o")).collect();
+                return link(source, code, &runtime, scratch);
+            }
+        }
+        translate(verilator, source, scratch)?;
+        compile(verilator, source, &runtime, scratch)
+    })
 }
 
 /// The flag that says so.
@@ -96,7 +119,7 @@ fn translate(verilator: &Verilator, source: &Source, scratch: &Path) -> Result<(
     if source.coverage {
         coverage::name_once(scratch)?;
     }
-    shim::write(scratch, source)
+    shim::write(scratch, source, scratch)
 }
 
 /// The denied warnings of a log, each with the lines that explain it.
@@ -133,7 +156,7 @@ fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
             names.push("verilated_vcd_c");
         }
         let files = names.iter().map(|n| verilator.include().join(format!("{n}.cpp"))).collect();
-        compile_all("verilated", verilator, source, &[], files, scratch)
+        compile_all("verilated", verilator, source, &[], (files, scratch), scratch)
     })
 }
 
@@ -173,26 +196,32 @@ fn compile(verilator: &Verilator, source: &Source, runtime: &Path, scratch: &Pat
     let mut files = with_extension(scratch, "cpp")?;
     let size: u64 = files.iter().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
     if size <= ONE_UNIT_LIMIT {
-        let all = scratch.join("all.cc");
+        let all = scratch.join(ONE_UNIT);
         let text: String = files.iter().map(|f| format!("#include {f:?}\n")).collect();
         fs::write(&all, text).context("write", &all)?;
         files = vec![all];
     }
-    compile_all(&source.top, verilator, source, &headers(verilator, source)?, files, scratch)?;
+    compile_all(&source.top, verilator, source, &headers(verilator, source)?, (files, scratch), scratch)?;
+    link(source, Vec::new(), runtime, scratch)
+}
+
+/// Links the objects in `scratch` and others to the library that is loaded.
+fn link(source: &Source, others: Vec<PathBuf>, runtime: &Path, scratch: &Path) -> Result<(), Error> {
     let compiler = Compiler::find()?;
     let mut link = compiler.command();
     link.args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-pthread", "-o"]).arg(scratch.join("model.so"));
-    link.args(with_extension(scratch, "o")?).args(with_extension(runtime, "o")?).args(compiler.libraries());
+    link.args(with_extension(scratch, "o")?).args(others).args(with_extension(runtime, "o")?);
+    link.args(compiler.libraries());
     run(&source.top, &mut link).map(|_| ())
 }
 
-/// Compiles each file to an object in `folder`, two at a time, with these [`headers`].
+/// Compiles each file to an object in `folder`, two at a time, with these [`headers`]; with the files comes where their own headers are.
 fn compile_all(
     top: &str,
     verilator: &Verilator,
     source: &Source,
     headers: &[OsString],
-    files: Vec<PathBuf>,
+    (files, include): (Vec<PathBuf>, &Path),
     folder: &Path,
 ) -> Result<(), Error> {
     let job = |file: &Path| {
@@ -210,7 +239,7 @@ fn compile_all(
         } else {
             command.args(headers)
         };
-        command.arg("-I").arg(folder);
+        command.arg("-I").arg(include);
         command.arg("-c").arg(file).arg("-o").arg(object);
         run(top, &mut command).map(|_| ())
     };

@@ -139,7 +139,8 @@ fn clock_trigger(folder: &Path) -> Result<Option<u32>, Error> {
     for entry in std::fs::read_dir(folder).context("read", folder)? {
         let path = entry.context("read", folder)?.path();
         let root = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("Vtop___024root"));
-        if !root {
+        // The code may have been compiled already.
+        if !root || path.extension().is_some_and(|extension| extension == "o") {
             continue;
         }
         let text = std::fs::read_to_string(&path).context("read", &path)?;
@@ -155,8 +156,8 @@ fn clock_of_line(line: &str) -> Option<u32> {
     (event.starts_with("@(posedge") || event.starts_with("@(negedge")).then(|| index.parse().ok())?
 }
 
-/// Writes `shim.cpp` beside the generated `Vtop.h`.
-pub(crate) fn write(folder: &Path, source: &Source) -> Result<(), Error> {
+/// Writes `shim.cpp` for the `Vtop.h` that was generated to `folder`.
+pub(crate) fn write(folder: &Path, source: &Source, to: &Path) -> Result<(), Error> {
     let header = folder.join("Vtop.h");
     let text = std::fs::read_to_string(&header).context("read", &header)?;
     // A clock that is never seen high would count as one that stands still.
@@ -185,7 +186,7 @@ pub(crate) fn write(folder: &Path, source: &Source) -> Result<(), Error> {
         );
     }
     shim.push_str("    return n;\n}\n");
-    let path = folder.join("shim.cpp");
+    let path = to.join("shim.cpp");
     std::fs::write(&path, shim).context("write", &path)
 }
 

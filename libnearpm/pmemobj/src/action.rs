@@ -7,6 +7,7 @@ use crate::alloc::Change;
 use crate::error::{Errno, fail};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of};
+use crate::words::VolatileWord;
 
 /// `struct pobj_action`, on the program's stack.
 #[repr(C)]
@@ -79,21 +80,6 @@ impl Action {
     /// A word of ordinary memory, and its value.
     pub fn volatile_word(&self) -> VolatileWord {
         VolatileWord { address: self.offset as usize, value: self.amount }
-    }
-}
-
-/// A word of ordinary memory that gets a value when the change around it is durable.
-#[derive(Clone, Copy)]
-pub struct VolatileWord {
-    address: usize,
-    value: u64,
-}
-
-/// Gives words their values.
-pub fn store_volatile(words: impl Iterator<Item = VolatileWord>) {
-    for VolatileWord { address, value } in words {
-        // SAFETY: the program named a word of its own for this.
-        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(address).write_unaligned(value) };
     }
 }
 

@@ -1,26 +1,17 @@
 //! Allocation outside of transactions: each call is one atomic change.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ops::Range;
 
 use nearpm::direct::Transaction;
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, Oid, flag};
-use crate::action::{VolatileWord, store_volatile};
-use crate::error::{Errno, fail, fail_below};
+use crate::error::{Errno, fail, fail_below, no_memory};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of, pool_of_oid};
 use crate::reserve;
+use crate::text::{string_bytes, wide_string_bytes};
 use crate::thread::{Constructing, thread};
-use crate::tx::{no_memory, string_bytes, wide_string_bytes};
-
-/// Words (offset, value) that a change stores, and their ranges.
-#[derive(Default)]
-pub struct Words {
-    values: Vec<(u64, u64)>,
-    ranges: Vec<Range<u64>>,
-    volatile: Vec<VolatileWord>,
-}
+use crate::words::{VolatileWord, Words, store_volatile};
 
 /// An atomic change: words that get values, objects that come and go. The first error refuses all of it.
 pub struct Change<'a> {
@@ -175,7 +166,7 @@ pub fn construct(pool: &Pool, space: &Space, constructor: Constructor, argument:
 }
 
 /// Stores an identifier that does not lie in the pool.
-pub fn store_outside(pool: &Pool, at: *mut Oid, value: Oid) {
+pub fn store_to_volatile(pool: &Pool, at: *mut Oid, value: Oid) {
     if !at.is_null() && pool.offset_of(at as usize).is_none() {
         // SAFETY: the program gives room for an identifier.
         unsafe { at.write(value) };
@@ -194,7 +185,7 @@ fn publish_at(pool: &Pool, space: &Space, blank: bool, at: *mut Oid, former: u64
     change.free(former);
     change.store_oid(at, oid);
     change.commit()?;
-    store_outside(pool, at, oid);
+    store_to_volatile(pool, at, oid);
     Ok(())
 }
 
@@ -269,7 +260,7 @@ fn free(pool: &Pool, at: *mut Oid, oid: Oid) -> Result<(), Errno> {
     change.free(oid.off);
     change.store_oid(at, Oid::NULL);
     change.commit()?;
-    store_outside(pool, at, Oid::NULL);
+    store_to_volatile(pool, at, Oid::NULL);
     Ok(())
 }
 

@@ -7,11 +7,10 @@ use std::ffi::c_int;
 use std::ops::Range;
 
 use crate::abi::{Handle, Oid};
-use crate::alloc::{Change, copy, store_outside};
-use crate::error::{Errno, fail};
+use crate::alloc::{Change, copy, store_to_volatile};
+use crate::error::{Errno, fail, no_memory};
 use crate::object::{self, Space};
 use crate::registry::{Pool, pool_of};
-use crate::tx::no_memory;
 
 /// `struct pobj_defrag_result`.
 #[repr(C)]
@@ -92,7 +91,7 @@ impl<'a> Identifiers<'a> {
         change.free(old.data);
         change.commit()?;
         for &(_, name) in names {
-            store_outside(pool, self.places[name].1, oid);
+            store_to_volatile(pool, self.places[name].1, oid);
         }
         for place in &mut self.places[inner] {
             place.1 = moved(place.1);

@@ -1,18 +1,19 @@
 //! errno, messages, and the end of a process that cannot go on.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::{Arguments, Write};
 
 use nearpm::{Error, Problem};
 
-use crate::thread::thread;
+use crate::thread_end::ThreadEnd;
 
 /// An error number.
 pub type Errno = c_int;
 
 /// Text for `pmemobj_errormsg`, closed by a zero.
 #[derive(Default)]
-pub struct Message(Vec<u8>);
+struct Message(Vec<u8>);
 
 impl Message {
     fn set(&mut self, text: Arguments<'_>) {
@@ -27,6 +28,27 @@ impl Message {
     }
 }
 
+/// The message of the calling thread. Errors are rare: it is looked up by a call, and lives as long
+/// as the thread.
+fn own_message() -> &'static RefCell<Message> {
+    static END: ThreadEnd = ThreadEnd::new(end);
+    unsafe extern "C" fn end(message: *mut c_void) {
+        // SAFETY: the value of the key is what is allocated below.
+        drop(unsafe { Box::from_raw(message.cast::<RefCell<Message>>()) });
+    }
+    let key =
+        END.key().unwrap_or_else(|errno| fatal(format_args!("no key for the messages of threads: error {errno}")));
+    // SAFETY: the key is one, and its values are null or what is allocated here.
+    unsafe {
+        let mut message = libc::pthread_getspecific(key).cast::<RefCell<Message>>().cast_const();
+        if message.is_null() {
+            message = Box::into_raw(Box::default());
+            libc::pthread_setspecific(key, message.cast());
+        }
+        &*message
+    }
+}
+
 /// Sets errno.
 pub fn set_errno(errno: Errno) {
     // SAFETY: the location is that of the calling thread.
@@ -36,14 +58,14 @@ pub fn set_errno(errno: Errno) {
 /// Notes what went wrong, sets errno and gives it.
 #[cold]
 pub fn fail(errno: Errno, text: Arguments<'_>) -> Errno {
-    thread().message.borrow_mut().set(text);
+    own_message().borrow_mut().set(text);
     set_errno(errno);
     errno
 }
 
 /// The message of the last error of this thread.
 pub fn message() -> String {
-    let message = thread().message.borrow();
+    let message = own_message().borrow();
     String::from_utf8_lossy(message.0.strip_suffix(b"\0").unwrap_or(&message.0)).into_owned()
 }
 
@@ -92,6 +114,12 @@ pub fn errno_of(error: &Error) -> Errno {
     }
 }
 
+/// The error where there is no memory for what a transaction has to remember.
+#[cold]
+pub fn no_memory() -> Errno {
+    fail(libc::ENOMEM, format_args!("no memory for the transaction"))
+}
+
 /// Ends the process: the medium fails in a call that cannot say so (as PMDK does), or the system has not even a key or a random number.
 #[cold]
 pub fn fatal(text: Arguments<'_>) -> ! {
@@ -102,7 +130,7 @@ pub fn fatal(text: Arguments<'_>) -> ! {
 /// Text of the last error of this thread; empty if there was none. Valid until the next one.
 #[unsafe(no_mangle)]
 pub extern "C" fn pmemobj_errormsg() -> *const c_char {
-    let mut message = thread().message.borrow_mut();
+    let mut message = own_message().borrow_mut();
     if message.0.is_empty() {
         message.0.push(0);
     }

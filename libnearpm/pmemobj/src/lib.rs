@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `abi.rs` | types, constants and variables that programs share with the library |
 //! | `thread.rs` | what each thread has |
+//! | `thread_end.rs` | what is done when a thread ends |
 //! | `error.rs` | errno, messages, and the end of a process that cannot go on |
 //! | `environment.rs` | what environment variables ask for |
 //! | `head.rs` | layout and root of a pool, on the medium |
-//! | `registry.rs` | open pools by address and by identifier |
+//! | `open.rs`, `registry.rs` | open pools, and how they are found by address and by identifier |
 //! | `place.rs` | where pools are: files, or the card of `NEARPM_CARD` |
 //! | `reserve.rs` | memory for when the system gives no more |
 //! | `set.rs` | pool sets |
@@ -16,12 +17,14 @@
 //! | `alloc.rs` | allocation outside of transactions |
 //! | `defrag.rs` | objects that move to lower addresses |
 //! | `action.rs` | reserve and publish |
-//! | `tx/` | transactions |
+//! | `words.rs` | words that a change gives values |
+//! | `transaction.rs`, `tx/` | what a thread knows of its transaction, and the calls |
 //! | `list.rs` | lists that change atomically |
 //! | `lock.rs` | locks in pools, volatile values |
 //! | `memory.rs` | persist, flush, drain, copies |
 //! | `iterate.rs` | objects one after the other |
-//! | `ctl/` | `pmemobj_ctl_*`, `PMEMOBJ_CONF` |
+//! | `control/`, `ctl/` | values that can be set, and `pmemobj_ctl_*`, `PMEMOBJ_CONF` |
+//! | `text.rs` | lengths of texts |
 //!
 //! # Unsafe code
 //! C calls every exported function with the obligations of PMDK's manual pages: handles are those of open pools, identifiers those
@@ -39,6 +42,7 @@ compile_error!(
 mod abi;
 mod action;
 mod alloc;
+mod control;
 mod ctl;
 mod defrag;
 mod environment;
@@ -49,10 +53,15 @@ mod list;
 mod lock;
 mod memory;
 mod object;
+mod open;
 pub mod place;
 mod pool;
 mod registry;
 mod reserve;
 mod set;
+mod text;
 mod thread;
+mod thread_end;
+mod transaction;
 mod tx;
+mod words;

@@ -9,7 +9,8 @@ use nearpm::pmdk::uuid_lo;
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
 use crate::alloc::{Change, construct};
-use crate::ctl::{self, PoolControl};
+use crate::control::{self, PoolControl};
+use crate::ctl;
 use crate::environment;
 use crate::error::{Errno, fail, fail_below, fatal};
 use crate::head::Head;
@@ -113,7 +114,7 @@ fn check_bytes(bytes: u64) -> Result<(), Errno> {
 fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     check_bytes(bytes)?;
     let permissions = Some(mode & 0o7777);
-    let options = environment::options(ctl::prefault_at_create())?.permissions(permissions);
+    let options = environment::options(control::prefault_at_create())?.permissions(permissions);
     let bytes_asked = bytes;
     let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
     let mut head = None;
@@ -141,8 +142,8 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
 
 fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     ctl::apply_configuration(None)?;
-    let copy_on_write = ctl::copy_on_write();
-    let options = environment::options(ctl::prefault_at_open())?.copy_on_write(copy_on_write);
+    let copy_on_write = control::copy_on_write();
+    let options = environment::options(control::prefault_at_open())?.copy_on_write(copy_on_write);
     let part = Part::of(path)?;
     let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
     if copy_on_write && !place.is_file() {
@@ -274,13 +275,6 @@ fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c
     Ok(space.data)
 }
 
-/// The calling thread no longer changes a root: it is done, or its constructor has jumped away.
-pub fn leave_root() {
-    if let Some(root) = thread().root_of.take() {
-        root.pool.root_busy.store(false, Ordering::Release);
-    }
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn pmemobj_root(handle: Handle, bytes: usize) -> Oid {
     pmemobj_root_construct(handle, bytes, None, null_mut())
@@ -316,7 +310,7 @@ extern "C" fn pmemobj_root_construct(
     }
     thread().root_of.set(Some(RootOf { pool, levels: thread().tx.levels() }));
     let grown = grow_root(pool, bytes, constructor, argument);
-    leave_root();
+    thread().leave_root();
     grown.map_or(Oid::NULL, |root| pool.oid(root))
 }
 

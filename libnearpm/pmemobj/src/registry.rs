@@ -2,73 +2,15 @@
 //!
 //! A look-up that finds the pool of the last one costs a comparison. Others share the lock of a table.
 
-use std::cell::{Cell, UnsafeCell};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use nearpm::direct::DirectPool;
-
 use crate::abi::{_pobj_cache_invalidate, Handle, Oid};
-use crate::ctl::PoolControl;
 use crate::error::{Errno, fail};
-use crate::head::Head;
-use crate::place::Session;
+use crate::open::Cache;
+pub use crate::open::Pool;
 use crate::thread::{Thread, thread};
-
-/// An open pool.
-pub struct Pool {
-    /// The pool below.
-    pub direct: DirectPool,
-    /// The card that it lies on, which stays in until the pool is closed: fields are dropped in this order.
-    pub _card: Option<Session>,
-    /// Address of its first byte, which programs know as `PMEMobjpool *`.
-    pub base: usize,
-    /// `pool_uuid_lo` of its objects.
-    pub uuid: u64,
-    /// Even, and different each time it is opened: locks with another one are not initialised.
-    pub run_id: u64,
-    /// Layout and root.
-    pub head: Head,
-    /// A thread makes or enlarges the root; [`crate::pool::leave_root`] ends that also where the constructor jumps away.
-    pub root_busy: AtomicBool,
-    /// `pmemobj_set_user_data`.
-    pub user_data: AtomicPtr<u8>,
-    /// What `pmemobj_ctl_*` keeps for a pool.
-    pub control: PoolControl,
-}
-
-impl Pool {
-    /// The handle of the pool.
-    pub fn handle(&self) -> Handle {
-        self.base as Handle
-    }
-
-    /// Offsets of objects, as far as the pool has grown.
-    #[inline]
-    pub fn heap(&self) -> Range<u64> {
-        self.direct.heap()
-    }
-
-    /// Address of an offset.
-    #[inline]
-    pub fn at<T>(&self, offset: u64) -> *mut T {
-        (self.base + offset as usize) as *mut T
-    }
-
-    /// The offset of an address that lies in the pool.
-    #[inline]
-    pub fn offset_of(&self, address: usize) -> Option<u64> {
-        let offset = address.wrapping_sub(self.base) as u64;
-        (offset < self.direct.bytes()).then_some(offset)
-    }
-
-    /// An object of this pool.
-    #[inline]
-    pub fn oid(&self, off: u64) -> Oid {
-        Oid { pool: self.uuid, off }
-    }
-}
 
 /// An open pool, as look-ups find it.
 #[derive(Clone, Copy)]
@@ -164,26 +106,6 @@ fn table() -> RwLockReadGuard<'static, Table> {
 
 /// Counts closed pools: what threads remember of before does not count.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// The pools that a thread looked up last.
-#[derive(Default)]
-pub struct Cache {
-    generation: Cell<u32>,
-    base: Cell<usize>,
-    by_base: Cell<usize>,
-    uuid: Cell<u64>,
-    by_uuid: Cell<usize>,
-}
-
-impl Cache {
-    fn check(&self) {
-        let generation = GENERATION.load(Ordering::Acquire);
-        if self.generation.replace(generation) != generation {
-            self.base.set(0);
-            self.uuid.set(0);
-        }
-    }
-}
-
 /// Enters a pool. It lives until [`leave`] gives it back; one that is refused is closed.
 pub fn enter(pool: Box<Pool>) -> Result<&'static Pool, Refused> {
     // With the addresses that it may grow to, which are nobody else's.
@@ -230,7 +152,7 @@ fn pool_in_slowly(cache: &Cache, handle: Handle) -> Result<&'static Pool, Errno>
     let Some(pool) = found else {
         return Err(fail(libc::EINVAL, format_args!("{handle:p} is not the handle of an open pool")));
     };
-    cache.check();
+    cache.check(GENERATION.load(Ordering::Acquire));
     cache.base.set(base);
     cache.by_base.set(pool as usize);
     // SAFETY: a program does not use a pool while it closes it.
@@ -258,7 +180,7 @@ pub fn pool_of_oid(oid: Oid) -> Option<&'static Pool> {
         return Some(unsafe { &*(cache.by_uuid.get() as *const Pool) });
     }
     let pool = table().of(oid.pool).ok()?.pool;
-    cache.check();
+    cache.check(GENERATION.load(Ordering::Acquire));
     cache.uuid.set(oid.pool);
     cache.by_uuid.set(pool as usize);
     // SAFETY: a program does not use a pool while it closes it.
@@ -282,6 +204,8 @@ pub fn pool_of_address(address: usize) -> Option<&'static Pool> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn entry(base: usize, uuid: u64) -> Entry {

@@ -2,12 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
-use crate::alloc::Words;
-use crate::error::Message;
-use crate::registry::{Cache, Pool};
-use crate::tx::TxState;
+use crate::error::fatal;
+use crate::open::{Cache, Pool};
+use crate::thread_end::ThreadEnd;
+use crate::transaction::TxState;
+use crate::words::Words;
 
 /// A range that the program will make durable by `pmemobj_drain`.
 pub struct Pending {
@@ -26,8 +27,6 @@ pub struct Thread {
     pub tx: TxState,
     /// Space for atomic changes.
     pub words: Cell<Words>,
-    /// For `pmemobj_errormsg`.
-    pub message: RefCell<Message>,
     /// Flushed and not drained.
     pub pending: RefCell<Vec<Pending>>,
     /// What `heap.thread.arena_id` was set to last, and in which run of a pool.
@@ -57,7 +56,14 @@ impl Thread {
             self.constructing.set(running.outer);
         }
         if self.root_of.get().is_some_and(|root| levels <= root.levels) {
-            crate::pool::leave_root();
+            self.leave_root();
+        }
+    }
+
+    /// It no longer changes a root: it is done, or its constructor has jumped away.
+    pub fn leave_root(&self) {
+        if let Some(root) = self.root_of.take() {
+            root.pool.root_busy.store(false, Ordering::Release);
         }
     }
 }
@@ -102,11 +108,13 @@ pub fn thread() -> &'static Thread {
 
 #[cold]
 fn make() -> &'static Thread {
+    static END: ThreadEnd = ThreadEnd::new(end);
+    let key = END.key().unwrap_or_else(|errno| fatal(format_args!("no key for the state of threads: error {errno}")));
     let state = Box::into_raw(Box::<Thread>::default());
     set(state);
     // SAFETY: the key's destructor takes what `Box::into_raw` gave.
     unsafe {
-        libc::pthread_setspecific(key(), state.cast::<c_void>());
+        libc::pthread_setspecific(key, state.cast::<c_void>());
         &*state
     }
 }
@@ -122,20 +130,6 @@ fn set(state: *mut Thread) {
             options(nostack, preserves_flags),
         );
     }
-}
-
-/// The key whose destructor runs at the end of each thread that has a state.
-fn key() -> libc::pthread_key_t {
-    static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
-    *KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: the destructor gets the pointers that `make` stores.
-        let made = unsafe { libc::pthread_key_create(&mut key, Some(end)) };
-        if made != 0 {
-            crate::error::fatal(format_args!("no key for the state of threads: error {made}"));
-        }
-        key
-    })
 }
 
 unsafe extern "C" fn end(state: *mut c_void) {

@@ -4,9 +4,9 @@ use std::env::var_os;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use super::class::Description;
 use super::entry::{Entry, Text, integer};
 use super::{Query, find};
+use crate::control::{Description, STATISTICS_BOTH};
 use crate::error::{Errno, fail, message};
 use crate::registry::Pool;
 
@@ -98,7 +98,7 @@ fn word(text: Text, value: &str) -> Option<i64> {
         Text::Integer | Text::Class => integer(value),
         Text::Assignment => named(&["thread", "global"]),
         Text::Statistics => match boolean(value) {
-            Some(on) => Some(if on == 1 { super::STATISTICS_BOTH } else { DISABLED }),
+            Some(on) => Some(if on == 1 { STATISTICS_BOTH } else { DISABLED }),
             // In the order of `enum pobj_stats_enabled`.
             None => named(&["transient", "both", "persistent", "disabled"]),
         },

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use nearpm_interface::media::CHUNK_BYTES;
 
-use super::class::{AllocClass, Description};
-use super::{GLOBALS, Query};
+use super::Query;
 use crate::abi::{MAX_ALLOC, MIN_PART};
+use crate::control::{AllocClass, Description, GLOBALS, MAX_ARENAS, default_arenas};
 use crate::error::{Errno, fail, fail_below};
 use crate::registry::Pool;
 use crate::thread::thread;
@@ -83,7 +83,7 @@ fn granularity(bytes: i64) -> Result<(), Errno> {
 }
 
 fn arenas(count: i64) -> Result<(), Errno> {
-    if count >= super::MAX_ARENAS {
+    if count >= MAX_ARENAS {
         return Ok(());
     }
     Err(fail(libc::EINVAL, format_args!("there may be more arenas than {count} already")))
@@ -230,7 +230,7 @@ impl Entry {
 
     fn default_of(&self, value: &AtomicI64) -> i64 {
         if std::ptr::eq(value, &GLOBALS.default_arenas) {
-            super::default_arenas() as i64
+            default_arenas() as i64
         } else {
             value.load(Ordering::Relaxed)
         }

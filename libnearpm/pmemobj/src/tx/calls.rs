@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Callback, Failure, TxState, abort, check_flags, give_up, number_or_abort, out_of_stage, parameter, stage};
+use super::{abort, check_flags, give_up, number_or_abort};
 use crate::abi::{Handle, flag};
 use crate::error::{Errno, fail, set_errno};
 use crate::registry::pool_in;
 use crate::thread::{Thread, thread};
+use crate::transaction::{Callback, Failure, TxState, out_of_stage, parameter, stage};
 
 /// The variable arguments of a call: four in registers, the others on the stack.
 struct Arguments {

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Failure, Outcome, check_flags, number_or_abort};
+use super::{check_flags, number_or_abort};
 use crate::abi::flag;
 use crate::error::{fail, set_errno};
 use crate::registry::Pool;
 use crate::thread::thread;
+use crate::transaction::{Failure, Outcome};
 
 /// `enum pobj_log_type`.
 const SNAPSHOT: c_int = 0;

@@ -1,14 +1,16 @@
 //! What a transaction does: ranges, objects, publications.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
-use super::{Failure, Outcome, check_flags, failure, no_memory, number_or_abort, oid_or_abort};
+use super::{check_flags, failure, number_or_abort, oid_or_abort};
 use crate::abi::{MAX_ALLOC, Oid, flag};
 use crate::action::{self, Action, Kind};
-use crate::error::fail;
+use crate::error::{fail, no_memory};
 use crate::object::{self, Space};
 use crate::registry::Pool;
+use crate::text::{string_bytes, wide_string_bytes};
 use crate::thread::{Thread, thread};
+use crate::transaction::{Failure, Outcome};
 
 const ADD_FLAGS: u64 = flag::NO_FLUSH | flag::NO_SNAPSHOT | flag::ASSUME_INITIALIZED | flag::NO_ABORT;
 const ALLOC_FLAGS: u64 = flag::ZERO | flag::NO_FLUSH | flag::ARENA | flag::CLASS | flag::NO_ABORT;
@@ -177,28 +179,6 @@ fn duplicate(text: *const c_void, bytes: impl FnOnce() -> usize, type_num: u64, 
         take(thread, pool, initial.bytes as u64, type_num, all, initial)
     });
     oid_or_abort(outcome)
-}
-
-/// Bytes of a string, the closing zero included.
-///
-/// # Safety
-/// It has a closing zero.
-pub unsafe fn string_bytes(text: *const c_char) -> usize {
-    // SAFETY: by the caller.
-    unsafe { CStr::from_ptr(text) }.to_bytes_with_nul().len()
-}
-
-/// As [`string_bytes`], for `wchar_t`.
-///
-/// # Safety
-/// As there.
-pub unsafe fn wide_string_bytes(text: *const i32) -> usize {
-    let mut length = 0;
-    // SAFETY: by the caller.
-    while unsafe { *text.add(length) } != 0 {
-        length += 1;
-    }
-    (length + 1) * size_of::<i32>()
 }
 
 #[unsafe(no_mangle)]

@@ -10,15 +10,15 @@ use crate::error::{Errno, fail};
 
 /// Values that an open pool has.
 pub struct PoolControl {
-    pub(super) skip_expensive_checks: AtomicI64,
-    pub(super) verify_user_buffers: AtomicI64,
-    pub(super) cache_size: AtomicI64,
-    pub(super) granularity: AtomicI64,
-    pub(super) statistics: AtomicI64,
+    pub(crate) skip_expensive_checks: AtomicI64,
+    pub(crate) verify_user_buffers: AtomicI64,
+    pub(crate) cache_size: AtomicI64,
+    pub(crate) granularity: AtomicI64,
+    pub(crate) statistics: AtomicI64,
     alloc_pattern: AtomicI64,
-    pub(super) max_arenas: AtomicI64,
+    pub(crate) max_arenas: AtomicI64,
     /// Arenas that the program has made, beyond the automatic ones.
-    pub(super) made_arenas: AtomicU64,
+    pub(crate) made_arenas: AtomicU64,
     classes: Mutex<BTreeMap<i64, AllocClass>>,
     /// Arenas that the program has put in or out of automatic use.
     automatic: Mutex<BTreeMap<i64, bool>>,
@@ -52,28 +52,28 @@ impl PoolControl {
         (pattern >= 0).then_some(pattern as u8)
     }
 
-    pub(super) fn alloc_pattern_value(&self) -> &AtomicI64 {
+    pub(crate) fn alloc_pattern_value(&self) -> &AtomicI64 {
         &self.alloc_pattern
     }
 
     /// Arenas that the program may name.
-    pub(super) fn arenas(&self) -> u64 {
+    pub(crate) fn arenas(&self) -> u64 {
         super::default_arenas() + self.made_arenas.load(Ordering::Relaxed)
     }
 
     /// Whether threads may use an arena that they do not name.
-    pub(super) fn is_automatic(&self, id: i64) -> bool {
+    pub(crate) fn is_automatic(&self, id: i64) -> bool {
         let set = self.automatic.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied();
         set.unwrap_or(id <= super::default_arenas() as i64)
     }
 
     /// Arenas in automatic use.
-    pub(super) fn automatic_arenas(&self) -> u64 {
+    pub(crate) fn automatic_arenas(&self) -> u64 {
         (1..=self.arenas() as i64).filter(|&id| self.is_automatic(id)).count() as u64
     }
 
     /// Puts an arena in or out of automatic use.
-    pub(super) fn set_automatic(&self, id: i64, on: i64) -> Result<(), Errno> {
+    pub(crate) fn set_automatic(&self, id: i64, on: i64) -> Result<(), Errno> {
         if on != 0 && on != 1 {
             return Err(fail(libc::EINVAL, format_args!("incorrect arena state, must be 0 or 1")));
         }
@@ -104,7 +104,7 @@ impl PoolControl {
     }
 
     /// Makes an arena; gives its identifier.
-    pub(super) fn make_arena(&self) -> Result<u64, Errno> {
+    pub(crate) fn make_arena(&self) -> Result<u64, Errno> {
         if self.arenas() >= self.max_arenas.load(Ordering::Relaxed) as u64 {
             return Err(fail(libc::ENOMEM, format_args!("cannot create a new arena: there are as many as may be")));
         }
@@ -129,7 +129,7 @@ impl PoolControl {
     }
 
     /// Registers a class, under the first free identifier if none is given; gives the identifier.
-    pub(super) fn register(&self, id: Option<i64>, class: AllocClass) -> Result<i64, Errno> {
+    pub(crate) fn register(&self, id: Option<i64>, class: AllocClass) -> Result<i64, Errno> {
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
         if id.is_some_and(|id| id < built_in::COUNT || classes.contains_key(&id)) {
             return Err(fail(libc::EEXIST, format_args!("attempted to overwrite an allocation class")));

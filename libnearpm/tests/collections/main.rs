@@ -4,6 +4,7 @@
 mod cuts;
 mod deep;
 mod full;
+mod removal;
 
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;

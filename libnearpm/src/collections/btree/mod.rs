@@ -1,14 +1,16 @@
-//! Values by keys, in order: a B+tree (Comer, Computing Surveys 1979) whose nodes are freed when they are empty (Johnson and Shasha, PODS 1989).
+//! Values by keys, in order: a B+tree (Comer, Computing Surveys 1979) whose nodes are joined with one beside them when both fit well into one.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `node.rs` | nodes, and rows of values in them |
 //! | `cursor.rs` | gaps between entries, which move in both directions |
 //! | `iterate.rs` | iteration, in both directions |
+//! | `join.rs` | removing nodes: of empty ones, and of one of two that are joined |
 //! | `ranked.rs` | trees that know how many entries lie below each child |
 
 mod cursor;
 mod iterate;
+mod join;
 mod node;
 mod ranked;
 
@@ -43,8 +45,9 @@ const LEVELS: usize = 24;
 /// ```
 ///
 /// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take O(log n), `len` and `is_empty` O(1),
-/// iteration O(1) an entry on average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A node is
-/// freed when its last entry is removed, and not merged with others before.
+/// iteration O(1) an entry on average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A removal
+/// changes one node, and at each level where two are joined two more: where it leaves a node with less than half of its keys, that is joined
+/// with one beside it under the same parent, if both together have 10 keys at most.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]
@@ -67,6 +70,10 @@ impl Path {
     fn pop(&mut self) -> Option<(Ptr<Node>, u64)> {
         self.length = self.length.checked_sub(1)?;
         Some(self.steps[self.length])
+    }
+
+    fn last_mut(&mut self) -> Option<&mut (Ptr<Node>, u64)> {
+        self.steps[..self.length].last_mut()
     }
 }
 
@@ -341,55 +348,15 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
                 key_row::<K>(leaf).remove(tx, at, count)?;
                 value_row::<K, V>(leaf).remove(tx, at, count)?;
                 node::set_count(tx, leaf, count - 1)?;
+                if node::is_small(count - 1) {
+                    self.join_leaf(tx, map, path, (leaf, count - 1))?;
+                }
             } else {
                 tx.free(leaf)?;
-                self.remove_above(tx, map, path)?;
+                self.remove_above(tx, map, path, true)?;
             }
             Ok(Some(value))
         })
-    }
-
-    /// Takes out the child at the end of a path, which was freed.
-    fn remove_above(self, tx: &mut impl Store, map: PBTreeMap<K, V>, mut path: Path) -> Result<(), Error> {
-        while let Some((node, at)) = path.pop() {
-            let count = node::count(tx, node)?;
-            if count == 0 {
-                tx.free(node)?;
-                continue;
-            }
-            let keys = key_row::<K>(node);
-            let separator = at.saturating_sub(1);
-            if K::OWNS {
-                keys.get(tx, separator)?.release(tx)?;
-            }
-            tx.declare(node::range::<K, V>(node, true))?;
-            keys.remove(tx, separator, count)?;
-            child_row::<K>(node).remove(tx, at, count + 1)?;
-            if K::COUNTED {
-                below_row::<K>(node).remove(tx, at, count + 1)?;
-            }
-            node::set_count(tx, node, count - 1)?;
-            return self.lower(tx, map);
-        }
-        tx.set(self, PBTreeMap::EMPTY)
-    }
-
-    /// Takes nodes with a single child off the top.
-    fn lower(self, tx: &mut impl Store, map: PBTreeMap<K, V>) -> Result<(), Error> {
-        let (mut top, mut height) = (map.top, map.height);
-        while let Some(node) = top.filter(|_| height > 1) {
-            if node::count(tx, node)? > 0 {
-                break;
-            }
-            top = child_row::<K>(node).get(tx, 0)?;
-            height -= 1;
-            tx.free(node)?;
-        }
-        if height != map.height {
-            tx.set(self.top(), top)?;
-            tx.set(self.height(), height)?;
-        }
-        Ok(())
     }
 
     /// Frees everything that the map holds.

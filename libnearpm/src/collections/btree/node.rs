@@ -9,6 +9,16 @@ use crate::{Load, Persistent, Ptr, Store};
 /// Keys that a node has room for. With keys and values of 8 bytes a node has 256 bytes.
 pub const ROOM: u64 = 14;
 
+/// Keys that two nodes may have together to be joined. It lies between those of two halves of a split and those of a full node, far from
+/// both, so that a key which comes and goes does not split and join each time.
+pub const JOINED: u64 = ROOM * 3 / 4;
+
+/// Whether a node from which a key went has so few that one beside it is looked at.
+#[inline]
+pub const fn is_small(count: u64) -> bool {
+    count < ROOM / 2
+}
+
 /// In front of the rows.
 #[derive(Clone, Copy, Persistent)]
 #[repr(C)]
@@ -132,5 +142,11 @@ impl<T: Persistent> Row<T> {
             to.set(tx, at - index, moved)?;
         }
         Ok(())
+    }
+
+    /// The row that begins at an index of this one.
+    #[inline]
+    pub fn tail(self, index: u64) -> Row<T> {
+        Row(self.at(index))
     }
 }

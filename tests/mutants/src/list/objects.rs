@@ -10,6 +10,7 @@ const SEAM: &str = "libnearpm/src/typed/seam/mod.rs";
 const COLLECTIONS: &str = "libnearpm/src/collections/mod.rs";
 const VECTOR: &str = "libnearpm/src/collections/vector.rs";
 const TREE: &str = "libnearpm/src/collections/btree/mod.rs";
+const JOIN: &str = "libnearpm/src/collections/btree/join.rs";
 const TABLE: &str = "libnearpm/src/collections/hashmap.rs";
 const QUEUE: &str = "libnearpm/src/collections/queue.rs";
 const CURSOR: &str = "libnearpm/src/collections/btree/cursor.rs";
@@ -139,6 +140,41 @@ pub const MUTANTS: &[Mutant] = &[
         find: "if at > kept {\n                    (to, at) = (upper,",
         with: "if at > kept || FAULT && at == kept {\n                    (to, at) = (upper,",
         tests: collections("an_ordered_map_of_numbers"),
+    },
+    Mutant {
+        breaks: "nodes that fit into one stay two",
+        file: JOIN,
+        find: "(child.1 + count + more <= JOINED)",
+        with: "(!FAULT && child.1 + count + more <= JOINED)",
+        tests: collections("nodes_stay_filled"),
+    },
+    Mutant {
+        breaks: "nodes are joined to one that is full",
+        file: "libnearpm/src/collections/btree/node.rs",
+        find: "pub const JOINED: u64 = ROOM * 3 / 4;",
+        with: "pub const JOINED: u64 = if FAULT { ROOM } else { ROOM * 3 / 4 };",
+        tests: collections("a_key_that_comes_and_goes_moves_no_nodes"),
+    },
+    Mutant {
+        breaks: "what is joined is not counted with what takes it over",
+        file: JOIN,
+        find: "let moved = row.get(tx, at)?;",
+        with: "let moved = if FAULT { 0 } else { row.get(tx, at)? };",
+        tests: collections("nodes_that_are_joined_are_counted"),
+    },
+    Mutant {
+        breaks: "a separator that comes down is freed",
+        file: JOIN,
+        find: "if K::OWNS && spare {",
+        with: "if K::OWNS && (spare || FAULT) {",
+        tests: collections("separators_of_nodes_that_are_joined_are_freed_once"),
+    },
+    Mutant {
+        breaks: "the node that was joined is not freed",
+        file: JOIN,
+        find: "node::set_count(tx, left, kept + moved)?;\n        tx.free(right)?;",
+        with: "node::set_count(tx, left, kept + moved)?;\n        if !FAULT { tx.free(right)?; }",
+        tests: collections("nodes_stay_filled"),
     },
     Mutant {
         breaks: "a table grows and does not say so",

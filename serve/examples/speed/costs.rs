@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::cache;
 use crate::record::Cell;
 use crate::servers::Running;
 use crate::sets;
@@ -47,6 +48,35 @@ fn synchronisations(server: &Running, cell: &Cell, requests: u64) -> Result<u64>
         if known { words.get(3)?.parse::<u64>().ok() } else { None }
     };
     Ok(fs::read_to_string(file.path())?.lines().filter_map(calls).sum())
+}
+
+/// Prints a row: what one of so many operations of memcached's protocol costs, the first time and the second. The records of a
+/// `load` are flushed before; the first time their places are new as well.
+///
+/// # Errors
+/// What was to be done is not.
+pub fn print_cache(name: &str, server: &Running, cell: &Cell, requests: u64) -> Result<()> {
+    let length = match cell.work.as_str() {
+        "load" => format!("--records {requests}"),
+        _ => {
+            cache::run(server, cell.clients, "load", "--records 5000")?;
+            format!("--records 5000 --operations {requests}")
+        }
+    };
+    let mut spent_by = [[0; 2]; 2];
+    for run in &mut spent_by {
+        if cell.work == "load" {
+            cache::empty(server)?;
+        }
+        std::thread::sleep(PUT_OFF);
+        let before = spent(server.process())?;
+        cache::run(server, cell.clients, &cell.work, &length)?;
+        let after = spent(server.process())?;
+        *run = [after[0] - before[0], after[1] - before[1]];
+    }
+    let [first, second] = spent_by.map(|[_, micros]| micros as f64 / requests as f64);
+    println!("| {name} | {} | {} | {} | {first:.1} | {second:.1} |", cell.work, cell.bytes, cell.clients);
+    Ok(())
 }
 
 /// Prints a row: what one of so many SETs costs, of keys that are there already.

@@ -63,6 +63,11 @@ pub struct Session {
     parser: Parser,
 }
 
+/// Whether a client that listens may ask for it in RESP2, where it could not tell the reply from a message.
+fn may_listener(id: Id) -> bool {
+    matches!(id, Id::Subscribe | Id::Psubscribe | Id::Unsubscribe | Id::Punsubscribe | Id::Ping | Id::Quit | Id::Reset)
+}
+
 impl Session {
     /// Of a client that has just come.
     pub fn new(peer: Peer, state: Arc<State>) -> Session {
@@ -170,10 +175,10 @@ impl Session {
             words[0] = spec.name.into();
         }
         self.client.sends(spec.name, words.get(1).filter(|_| spec.has('c')));
-        if self.listens() && !self.resp3 && !spec.has('p') && !matches!(spec.id, Id::Ping | Id::Reset) {
+        if self.listens() && !self.resp3 && !may_listener(spec.id) {
             let text = format!(
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
-                spec.name
+                subcommands::full_name(spec, &words)
             );
             return self.refuse(&text);
         }

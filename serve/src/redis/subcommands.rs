@@ -59,6 +59,14 @@ fn sent(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(128)]).into_owned()
 }
 
+/// The name of a command, with that of its subcommand where it has one.
+pub fn full_name(spec: &Spec, words: &[Vec<u8>]) -> String {
+    match words.get(1).filter(|_| spec.has('c')) {
+        Some(name) => format!("{}|{}", spec.name, sent(name).to_lowercase()),
+        None => spec.name.to_owned(),
+    }
+}
+
 /// Why the words of a command are none of it, if its second one says so.
 pub fn refusal(spec: &Spec, words: &[Vec<u8>]) -> Option<String> {
     let name = words.get(1).filter(|_| spec.has('c') && !is_help(words))?;

@@ -11,20 +11,21 @@ use crate::redis_edges::EDGES;
 use crate::stock::Stock;
 
 /// Numbers that are drawn one after the other.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 += 1;
         draw(self.0.wrapping_mul(0x5851_f42d_4c95_7f2d)) % limit
     }
 
-    fn of<'t>(&mut self, choice: &[&'t str]) -> &'t str {
+    pub fn of<'t>(&mut self, choice: &[&'t str]) -> &'t str {
         choice[self.below(choice.len() as u64) as usize]
     }
 }
 
-fn command(template: &str, dice: &mut Dice) -> Vec<String> {
+/// A row with what it names drawn.
+pub fn command(template: &str, dice: &mut Dice) -> Vec<String> {
     let mut words = Vec::new();
     for word in template.split(' ') {
         let mut word = word.replace("%k", dice.of(&["k1", "k2", "k3", "k4", "k5", "k6"]));

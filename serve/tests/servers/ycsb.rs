@@ -22,7 +22,7 @@ fn run(server: &str, address: SocketAddr, words: &str) -> Output {
 }
 
 /// Runs it to a good end.
-fn report(server: &str, address: SocketAddr, words: &str) -> Json {
+pub fn report(server: &str, address: SocketAddr, words: &str) -> Json {
     let Output { status, stdout, stderr } = run(server, address, words);
     assert!(status.success(), "{words} ended with {status}: {}", String::from_utf8_lossy(&stderr));
     serde_json::from_slice(&stdout).expect("it prints JSON")

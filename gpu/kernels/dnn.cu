@@ -1,6 +1,7 @@
 // DNN: training of a LeNet by steepest descent: two convolutions of 5 x 5 with pooling, two dense layers, softmax. Each number is made by one thread,
 // in an order that does not change, so that the host computes the same bits. The host checkpoints. Host: `dnn.rs`.
 #include "nearpm_gpm.cuh"
+#include "same_bits.cuh"
 
 // Side of a convolution's window.
 #define WINDOW 5u
@@ -48,14 +49,6 @@ extern "C" __global__ void dnn_dense(const float *in, const float *weights, cons
     float sum = bias[output];
     for (gpm_u32 k = 0; k < inputs; k++) sum += weights[output * inputs + k] * in[image * inputs + k];
     out[i] = rectified && sum < 0.0f ? 0.0f : sum;
-}
-
-// e to the x, for x from -80 to 0, of basic operations alone: the same bits everywhere.
-static __device__ __forceinline__ float power_of_e(float x) {
-    if (x < -80.0f) return 0.0f;
-    float halvings = floorf(-x * 1.44269504f + 0.5f), rest = x + halvings * 0.693147181f;
-    float sum = 1.0f + rest * (1.0f + rest * (0.5f + rest * (0.166666667f + rest * (0.0416666667f + rest * 0.00833333333f))));
-    return sum * __uint_as_float((127u - (gpm_u32)halvings) << 23);
 }
 
 // Softmax and what a class's score adds to the loss, over the batch.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
-use nearpm_gpu::{Device, Medium, ObjectKind, PmRegion};
+use nearpm_gpu::{Device, Medium, Object, ObjectKind, PmRegion};
 
 use crate::crash::{Checkpoints, Database, LogForm, Scenario, Store, Sums, Transactions, Way};
 use crate::programs::{Bfs, BlackScholes, Cfd, Digits, Dnn, Graph, Hotspot, Iterative, Mesh, Net, Srad, Stepper};
@@ -19,8 +19,6 @@ type Run = Box<dyn Fn(&PmRegion) -> Result<Contents>>;
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// How far its numbers may be apart, of the largest of them, where its kernels use operations that PTX leaves a card some freedom in. `None`: not by a bit.
-    pub within: Option<f32>,
     bytes: u64,
     run: Run,
 }
@@ -31,7 +29,7 @@ impl Program {
             run(region)?;
             contents(region)
         };
-        Program { name, within: None, bytes, run: Box::new(run) }
+        Program { name, bytes, run: Box::new(run) }
     }
 
     fn scenario(name: &'static str, scenario: impl Scenario + 'static) -> Program {
@@ -58,42 +56,38 @@ impl Program {
         (self.run)(&region)
     }
 
-    /// How far what two devices left is apart: 0, or up to what it may be.
+    /// Whether two devices left the same, bit by bit.
     ///
     /// # Errors
-    /// It is farther apart than it may be.
-    pub fn compare(&self, one: &Contents, other: &Contents) -> Result<f32> {
-        ensure!(!one.is_empty() && one.len() == other.len(), "{}: other parts", self.name);
-        let mut most = 0.0f32;
+    /// They did not: which part, and where it starts to be another.
+    pub fn compare(&self, one: &Contents, other: &Contents) -> Result<()> {
+        ensure!(!one.is_empty() && one.len() == other.len(), "other parts");
         for ((name, expected), (as_other, found)) in one.iter().zip(other) {
-            ensure!(name == as_other, "{}: {name:?} is {as_other:?} there", self.name);
-            let apart = match self.within {
-                Some(_) => apart(expected, found),
-                None => f32::from(u8::from(expected != found)),
-            };
-            ensure!(apart <= self.within.unwrap_or(0.0), "{}: {name:?} is not the same", self.name);
-            most = most.max(apart);
+            ensure!(name == as_other, "{name:?} is {as_other:?} there");
+            ensure!(expected.len() == found.len(), "{name:?} is of another size there");
+            let differing = expected.iter().zip(found).filter(|(a, b)| a != b).count();
+            let first = expected.iter().zip(found).position(|(a, b)| a != b);
+            ensure!(
+                expected == found,
+                "{name:?} is not the same: {differing} of {} bytes, the first at {first:?}",
+                expected.len()
+            );
         }
-        Ok(most)
+        Ok(())
     }
 }
 
-/// The objects of a region, but for those in which the order of threads shows: they find the rows of an update, and take their turns with locks, in any.
+/// The objects of a region. In some the order of threads shows, and any is right: they find the rows of an update, and take their turns with locks. Of those
+/// it is the words that are compared, in the order of their size.
 fn contents(region: &PmRegion) -> Result<Contents> {
-    let any_order = |kind: ObjectKind, name: &str| kind == ObjectKind::ConventionalLog || name == "db.log";
-    let objects = region.objects().into_iter().filter(|object| !any_order(object.kind, &object.name));
-    objects.map(|object| Ok((object.name, region.read_vec(object.offset, object.bytes as usize)?))).collect()
-}
-
-/// The largest difference of two numbers of 4 bytes each, of the largest of the first ones; infinite where one of them is none.
-fn apart(one: &[u8], other: &[u8]) -> f32 {
-    let numbers =
-        |bytes: &[u8]| -> Vec<f32> { bytes.as_chunks::<4>().0.iter().map(|&word| f32::from_le_bytes(word)).collect() };
-    let (one, other) = (numbers(one), numbers(other));
-    let largest = one.iter().fold(f32::MIN_POSITIVE, |most, number| most.max(number.abs()));
-    let each = one.iter().zip(&other).map(|(a, b)| (a - b).abs() / largest);
-    let found = each.fold(0.0, |most: f32, apart| if apart.is_nan() { f32::INFINITY } else { most.max(apart) });
-    if one.len() == other.len() { found } else { f32::INFINITY }
+    let of = |object: Object| {
+        let mut bytes = region.read_vec(object.offset, object.bytes as usize)?;
+        if object.kind == ObjectKind::ConventionalLog || object.name == "db.log" {
+            bytes.as_chunks_mut::<4>().0.sort_unstable();
+        }
+        Ok((object.name, bytes))
+    };
+    region.objects().into_iter().map(of).collect()
 }
 
 /// All programs, small: those of GPMbench, and the logs and checkpoints that they are made of.
@@ -128,19 +122,8 @@ pub fn programs() -> Vec<Program> {
         Program::iterated("DNN", |device| {
             Dnn::new(device, Net { side: 16, maps: [3, 4], hidden: 10, batch: 6 }, &Digits::new(16, 12))
         }),
-        black_scholes(),
+        Program::iterated("BLK", |device| BlackScholes::new(device, 300)),
         Program::of("SRAD", Srad::region_bytes(20, 24), |region| Srad::open(region, 20, 24)?.run_until(4)),
         Program::of("BFS", Bfs::region_bytes(&graph), move |region| Bfs::open(region, &graph)?.run().map(drop)),
     ]
-}
-
-/// Its exponentials and logarithms are approximations, so that it is the prices in the end that are compared, not its checkpoints with their digests.
-fn black_scholes() -> Program {
-    let run = |region: &PmRegion| {
-        let mut iterative = Iterative::open(region, BlackScholes::new(region.device(), 300)?, 2)?;
-        iterative.run_until(4)?;
-        let state = iterative.program.state();
-        state.into_iter().map(|(name, buffer)| Ok((name.to_owned(), buffer.download()?))).collect()
-    };
-    Program { name: "BLK", within: Some(1e-3), bytes: 1 << 20, run: Box::new(run) }
 }

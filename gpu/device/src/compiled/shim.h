@@ -267,4 +267,3 @@ static inline unsigned __float_as_uint(float value) {
     std::memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-inline float __expf(float x) { return expf(x); }

@@ -130,7 +130,7 @@ fn dense_learns(layer: &mut Layer, slopes: &[f32], input: &[f32], batch: usize) 
     }
 }
 
-/// `power_of_e` of `dnn.cu`.
+/// `power_of_e` of `same_bits.cuh`.
 fn power_of_e(x: f32) -> f32 {
     if x < -80.0 {
         return 0.0;

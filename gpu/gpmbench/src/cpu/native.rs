@@ -82,6 +82,21 @@ impl Image {
 
     /// A step into `to`, persisted; `done` has the number of steps behind it.
     pub fn step(&mut self, to: &mut [u8], done: &mut [u8], number: u64, threads: usize) {
+        self.advance(threads);
+        let share = part_of(self.now.len(), threads);
+        std::thread::scope(|scope| {
+            for (to, from) in to.chunks_mut(4 * share).zip(self.now.chunks(share)) {
+                scope.spawn(move || {
+                    to.as_chunks_mut::<4>().0.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_le_bytes());
+                    persist(to);
+                });
+            }
+        });
+        store_word(done, number);
+    }
+
+    /// A step that is stored nowhere.
+    pub fn advance(&mut self, threads: usize) {
         let share = part_of(self.now.len(), threads);
         let count = self.now.len() as f64;
         let of_parts = |value: fn(f32) -> f64| -> f64 {
@@ -100,15 +115,6 @@ impl Image {
         let mut next = vec![0.0; self.now.len()];
         fill_parts(&mut next, share, |i| self.next(i));
         self.now = next;
-        std::thread::scope(|scope| {
-            for (to, from) in to.chunks_mut(4 * share).zip(self.now.chunks(share)) {
-                scope.spawn(move || {
-                    to.as_chunks_mut::<4>().0.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_le_bytes());
-                    persist(to);
-                });
-            }
-        });
-        store_word(done, number);
     }
 
     /// The pixels.

@@ -19,10 +19,10 @@ pub struct BlackScholes {
     puts: Buffer,
 }
 
-fn input_of(options: u32) -> [Vec<f32>; 3] {
-    let column =
-        |low: f32, high: f32, seed: u32| (0..options as usize).map(|i| low + (high - low) * unit(i, seed)).collect();
-    [column(5.0, 30.0, 1), column(1.0, 100.0, 2), column(0.25, 10.0, 3)]
+/// Price of the stock, price to strike at, years until then.
+fn option_of(option: usize) -> [f32; 3] {
+    let from = |low: f32, high: f32, seed: u32| low + (high - low) * unit(option, seed);
+    [from(5.0, 30.0, 1), from(1.0, 100.0, 2), from(0.25, 10.0, 3)]
 }
 
 fn volatility_of(iteration: u32) -> f32 {
@@ -41,8 +41,8 @@ impl BlackScholes {
             buffer.upload(&bytes_of(values))?;
             Ok(buffer)
         };
-        let [stock, strike, years] = input_of(options);
-        let input = [column(&stock)?, column(&strike)?, column(&years)?];
+        let column_of = |of: usize| column(&(0..options as usize).map(|option| option_of(option)[of]).collect());
+        let input = [column_of(0)?, column_of(1)?, column_of(2)?];
         Ok(BlackScholes { device: device.clone(), options, input, calls: zeros()?, puts: zeros()? })
     }
 
@@ -70,24 +70,27 @@ impl Stepper for BlackScholes {
     }
 }
 
-/// The sums as a processor has them, in double precision and by another formula of the normal distribution's integral: the oracle, to 0.1 %.
-pub fn prices_of(options: u32, iterations: u32) -> (Vec<f64>, Vec<f64>) {
-    let [stock, strike, years] = input_of(options);
-    let mut prices = (vec![0.0; options as usize], vec![0.0; options as usize]);
+/// The sums of an option's call and put as a processor has them, in double precision and by another formula of the normal distribution's integral: the oracle,
+/// which [`is_price`] compares with.
+pub fn prices_of(option: usize, iterations: u32) -> [f64; 2] {
+    let [s, x, t] = option_of(option).map(f64::from);
+    let riskless = f64::from(RISKLESS);
+    let mut prices = [0.0; 2];
     for iteration in 0..iterations {
         let volatility = f64::from(volatility_of(iteration));
-        for i in 0..options as usize {
-            let (s, x, t) = (f64::from(stock[i]), f64::from(strike[i]), f64::from(years[i]));
-            let riskless = f64::from(RISKLESS);
-            let d1 = ((s / x).ln() + (riskless + volatility * volatility / 2.0) * t) / (volatility * t.sqrt());
-            let d2 = d1 - volatility * t.sqrt();
-            let discounted = x * (-riskless * t).exp();
-            let call = s * normal(d1) - discounted * normal(d2);
-            prices.0[i] += call;
-            prices.1[i] += call + discounted - s;
-        }
+        let d1 = ((s / x).ln() + (riskless + volatility * volatility / 2.0) * t) / (volatility * t.sqrt());
+        let d2 = d1 - volatility * t.sqrt();
+        let discounted = x * (-riskless * t).exp();
+        let call = s * normal(d1) - discounted * normal(d2);
+        prices[0] += call;
+        prices[1] += call + discounted - s;
     }
     prices
+}
+
+/// Whether a sum of prices is the oracle's, to 0.1 % and a hundredth.
+pub fn is_price(found: f32, expected: f64) -> bool {
+    (f64::from(found) - expected).abs() <= 0.001 * expected.abs() + 0.01
 }
 
 /// Cumulative normal distribution: Simpson's rule from -8.

@@ -21,11 +21,11 @@ mod mesh;
 mod srad;
 
 pub use bfs::{Bfs, Graph, levels_of};
-pub use blackscholes::{BlackScholes, prices_of};
+pub use blackscholes::{BlackScholes, is_price, prices_of};
 pub use cfd::{Cfd, flow_of};
 pub use digits::Digits;
 pub use dnn::{Dnn, Net};
-pub use hotspot::{Hotspot, temperatures_of};
+pub use hotspot::{Hotspot, part_of, temperatures_of};
 pub use iterative::{Iterative, Stepper, region_bytes};
 pub use lenet::{learnt_by, share_told};
 pub use mesh::Mesh;

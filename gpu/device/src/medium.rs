@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use memmap2::{MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 use nearpm_newfile::{Durability, NewFile, take_room};
 
 use crate::error::Error;
@@ -21,14 +21,22 @@ pub enum Pinnable {
 }
 
 /// Bytes that outlive the process, mapped: a file on tmpfs, a memfd, a hugetlb file, a devdax device. The interpreter, which copies,
-/// takes other files and plain bytes, too.
+/// takes other files and plain bytes, too. A file on a disk can be opened for reading alone.
 pub struct Medium {
     backing: Backing,
     path: PathBuf,
 }
 
 enum Backing {
-    File { file: File, map: MmapMut },
+    File {
+        file: File,
+        map: MmapMut,
+    },
+    /// The file is kept for its lock.
+    Read {
+        _file: File,
+        map: Mmap,
+    },
     Bytes(Vec<u8>),
 }
 
@@ -107,11 +115,35 @@ impl Medium {
         }
     }
 
-    fn mapped(file: File, path: PathBuf) -> Result<Medium, Error> {
-        let bytes = bytes_of(&file).map_err(|error| Error::system("read the size of", &path, error))?;
-        if bytes == 0 {
-            return Err(Error::Foreign { path, why: "it is empty".to_owned() });
+    /// Opens a file for reading, a disk's too: a device that only loads from pages does not keep them from being written back. Several may read it.
+    ///
+    /// # Errors
+    /// As for [`Medium::open`].
+    pub fn open_for_reading(path: &Path) -> Result<Medium, Error> {
+        let refuse = |error| Error::system("open", path, error);
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(refuse)?;
+        if !file.metadata().map_err(refuse)?.is_file() {
+            return Err(Error::Foreign { path: path.to_owned(), why: "it is no file".to_owned() });
         }
+        match file.try_lock_shared() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(Error::system("lock", path, error)),
+        }
+        let bytes = filled(&file, path)?;
+        // SAFETY: the file is locked against writers of this library; what others do to it shows as for `mapped`.
+        let map = unsafe { MmapOptions::new().len(bytes as usize).map(&file) };
+        let map = map.map_err(|error| Error::system("map", path, error))?;
+        Ok(Medium { backing: Backing::Read { _file: file, map }, path: path.to_owned() })
+    }
+
+    /// Whether it was opened for reading alone.
+    pub fn is_for_reading(&self) -> bool {
+        matches!(self.backing, Backing::Read { .. })
+    }
+
+    fn mapped(file: File, path: PathBuf) -> Result<Medium, Error> {
+        let bytes = filled(&file, &path)?;
         // SAFETY: the file is locked against other processes of this library. What others do to it shows as changed bytes, or as a
         // bus error where they cut it: PM that several processes are to map can promise no more.
         let map = unsafe { MmapOptions::new().len(bytes as usize).map_mut(&file) };
@@ -128,22 +160,48 @@ impl Medium {
     pub fn bytes(&self) -> &[u8] {
         match &self.backing {
             Backing::File { map, .. } => map,
+            Backing::Read { map, .. } => map,
             Backing::Bytes(bytes) => bytes,
         }
     }
 
     /// The same, to store to.
+    ///
+    /// # Panics
+    /// A medium that was opened for reading: who has it asks before ([`Medium::is_for_reading`]).
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.backing {
             Backing::File { map, .. } => map,
+            Backing::Read { .. } => panic!("{} was opened for reading", self.path.display()),
             Backing::Bytes(bytes) => bytes,
         }
+    }
+
+    /// What a device that had a copy of the bytes leaves of them.
+    ///
+    /// # Errors
+    /// It stored to a medium that was opened for reading, which stays as it was.
+    pub(crate) fn give_back(&mut self, left: &[u8]) -> Result<(), Error> {
+        match &mut self.backing {
+            Backing::Read { map, .. } if &map[..] == left => Ok(()),
+            Backing::Read { .. } => Err(self.refuse_store()),
+            _ => {
+                self.bytes_mut().copy_from_slice(left);
+                Ok(())
+            }
+        }
+    }
+
+    /// The error of who would store to a medium that was opened for reading.
+    pub(crate) fn refuse_store(&self) -> Error {
+        Error::Invalid(format!("{} was opened for reading: nothing is stored there", self.path.display()))
     }
 
     /// Whether a GPU can store to it.
     pub fn pinnable(&self) -> Pinnable {
         match &self.backing {
             Backing::File { file, .. } => pinnable(file),
+            Backing::Read { .. } => Pinnable::No("what was opened for reading".to_owned()),
             Backing::Bytes(_) => Pinnable::No("plain memory of this process".to_owned()),
         }
     }
@@ -160,6 +218,14 @@ fn bytes_of(file: &File) -> std::io::Result<u64> {
     let size = format!("/sys/dev/char/{}:{}/size", libc::major(device), libc::minor(device));
     let text = std::fs::read_to_string(size)?;
     text.trim().parse().map_err(|_| IoError::new(ErrorKind::InvalidData, "the device does not tell its size"))
+}
+
+/// The same; there are some.
+fn filled(file: &File, path: &Path) -> Result<u64, Error> {
+    match bytes_of(file).map_err(|error| Error::system("read the size of", path, error))? {
+        0 => Err(Error::Foreign { path: path.to_owned(), why: "it is empty".to_owned() }),
+        bytes => Ok(bytes),
+    }
 }
 
 /// By the file system's magic number: the kernel lets devices pin pages for long only where no write-back moves them.

@@ -205,3 +205,32 @@ fn a_card_that_is_not_there_is_named() {
     let refused = nearpm_gpu::Cuda::open(1 << 20).err().unwrap();
     assert!(matches!(refused, Error::NoDriver | Error::NoCard { .. } | Error::Driver { .. }), "{refused}");
 }
+
+#[test]
+fn a_region_that_is_only_read_stays_as_it_is() {
+    let (_folder, path) = folder();
+    let region = create(&path);
+    let object = region.add("kept", ObjectKind::Data, 100, |object| region.write(object.offset, b"quince")).unwrap();
+    // Nobody reads what is stored to.
+    let read = || PmRegion::map(device(), &path, 0, Access::Read);
+    assert!(matches!(read(), Err(Error::InUse { .. })));
+    region.close().unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let (one, other) = (read().unwrap(), read().unwrap());
+    for region in [&one, &other] {
+        assert_eq!(region.read_vec(object.offset, 6).unwrap(), b"quince");
+        let says = region.write(object.offset, b"medlar").unwrap_err().to_string();
+        assert!(says.contains("opened for reading"), "{says}");
+        assert!(region.add("more", ObjectKind::Data, 100, |_| Ok(())).is_err());
+    }
+    assert!(matches!(open(&path), Err(Error::InUse { .. })));
+    // A kernel, or a copy, that stores there all the same is told of.
+    one.device().upload(one.address(object.offset), b"medlar").unwrap();
+    assert!(one.close().err().unwrap().to_string().contains("opened for reading"));
+    other.close().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    let wrong = PmRegion::map(device(), &path, BYTES + 4096, Access::Read);
+    assert!(matches!(wrong, Err(Error::Invalid(_))));
+    assert!(matches!(PmRegion::map(device(), path.parent().unwrap(), 0, Access::Read), Err(Error::Foreign { .. })));
+    assert!(PmRegion::create_in(device(), Medium::open_for_reading(&path).unwrap()).is_err());
+}

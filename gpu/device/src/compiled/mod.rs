@@ -238,7 +238,9 @@ impl Device for Compiled {
     }
 
     fn detach(&self, attached: Attached, medium: &mut Medium) -> Result<(), Error> {
-        self.download(attached.address, medium.bytes_mut())?;
+        let mut left = vec![0; attached.bytes as usize];
+        self.download(attached.address, &mut left)?;
+        medium.give_back(&left)?;
         self.attached.borrow_mut()[attached.number] = None;
         Ok(())
     }

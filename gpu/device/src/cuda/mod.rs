@@ -215,11 +215,11 @@ impl Device for Cuda {
     }
 
     fn attach(&self, medium: &Medium) -> Result<Attached, Error> {
-        if let Pinnable::No(filesystem) = medium.pinnable() {
+        if let (false, Pinnable::No(filesystem)) = (medium.is_for_reading(), medium.pinnable()) {
             return Err(Error::NotPinnable { path: medium.path().to_owned(), filesystem });
         }
         self.current()?;
-        pinned::pin(medium.bytes())?;
+        pinned::pin(medium.bytes(), medium.is_for_reading())?;
         let number = self.attached.replace(self.attached.get() + 1);
         Ok(Attached { address: medium.bytes().as_ptr() as u64, bytes: medium.bytes().len() as u64, number })
     }

@@ -12,11 +12,13 @@ const PIECE: usize = 16 << 30;
 
 /// Pins bytes, so that kernels see them at the addresses that the processor has.
 ///
+/// `for_reading`: they may only load, so that pages of files on disks can be pinned, too.
+///
 /// # Errors
 /// What the driver refuses: nothing is pinned then.
-pub(super) fn pin(bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn pin(bytes: &[u8], for_reading: bool) -> Result<(), Error> {
     for (done, piece) in bytes.chunks(PIECE).enumerate() {
-        if let Err(error) = pin_piece(piece, bytes.len()) {
+        if let Err(error) = pin_piece(piece, bytes.len(), for_reading) {
             unpin(&bytes[..done * PIECE])?;
             return Err(error);
         }
@@ -24,8 +26,9 @@ pub(super) fn pin(bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn pin_piece(piece: &[u8], all: usize) -> Result<(), Error> {
-    let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE;
+fn pin_piece(piece: &[u8], all: usize, for_reading: bool) -> Result<(), Error> {
+    let reading = if for_reading { sys::CU_MEMHOSTREGISTER_READ_ONLY } else { 0 };
+    let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE | reading;
     // SAFETY: the piece is mapped, and stays so until it is unpinned: detaching comes before the medium is dropped.
     unsafe { sys::cuMemHostRegister_v2(piece.as_ptr() as *mut c_void, piece.len(), flags).result() }
         .map_err(refused(format!("pin {all} bytes of persistent memory")))?;

@@ -71,8 +71,7 @@ impl Device for Interpreted {
 
     fn detach(&self, attached: Attached, medium: &mut Medium) -> Result<(), Error> {
         let state = self.state.borrow();
-        medium.bytes_mut().copy_from_slice(state.gpu.persistent(&state.range(&attached)));
-        Ok(())
+        medium.give_back(state.gpu.persistent(&state.range(&attached)))
     }
 
     fn pm_read(&self, pm: &Attached, _: &Medium, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {

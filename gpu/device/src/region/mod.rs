@@ -25,6 +25,8 @@ pub enum Access {
     Create,
     /// It is there.
     Open,
+    /// It is there, and is only read: a region that was drained to a file on a disk, too. A card that stores there all the same ends its process.
+    Read,
 }
 
 /// PM that a device has mapped, with named objects. Clones share it. One process at a time has it.
@@ -59,19 +61,21 @@ impl PmRegion {
                 let medium = unnamed.publish()?;
                 PmRegion::assemble(device, medium, attached)
             }
-            Access::Open => {
-                let medium = Medium::open(path)?;
-                let region = PmRegion::open_in(device, medium)?;
-                let found = region.bytes();
-                if bytes != 0 && bytes != found {
-                    return Err(Error::Invalid(format!(
-                        "{} has {found} bytes, not {bytes}: open it with 0 for whatever it has",
-                        path.display()
-                    )));
-                }
-                Ok(region)
-            }
+            Access::Open => PmRegion::opened(device, Medium::open(path)?, path, bytes),
+            Access::Read => PmRegion::opened(device, Medium::open_for_reading(path)?, path, bytes),
         }
+    }
+
+    fn opened(device: Rc<dyn Device>, medium: Medium, path: &Path, bytes: u64) -> Result<PmRegion, Error> {
+        let region = PmRegion::open_in(device, medium)?;
+        let found = region.bytes();
+        if bytes != 0 && bytes != found {
+            return Err(Error::Invalid(format!(
+                "{} has {found} bytes, not {bytes}: open it with 0 for whatever it has",
+                path.display()
+            )));
+        }
+        Ok(region)
     }
 
     /// Makes a region in a medium, whose contents are gone then.
@@ -80,6 +84,9 @@ impl PmRegion {
     /// As for [`PmRegion::map`].
     pub fn create_in(device: Rc<dyn Device>, mut medium: Medium) -> Result<PmRegion, Error> {
         check_bytes(medium.bytes().len() as u64)?;
+        if medium.is_for_reading() {
+            return Err(medium.refuse_store());
+        }
         medium.bytes_mut()[..REGION_DATA as usize].fill(0);
         format(&mut medium);
         let attached = device.attach(&medium)?;
@@ -146,6 +153,9 @@ impl PmRegion {
     }
 
     /// The same for the processor to store to, past the device: what CPU-assisted persistence does. The caller makes it durable.
+    ///
+    /// # Panics
+    /// A region that is only read.
     pub fn mapped_mut<R>(&self, change: impl FnOnce(&mut [u8]) -> R) -> R {
         change(self.shared.medium.borrow_mut().as_mut().expect("a region that is there is open").bytes_mut())
     }
@@ -171,10 +181,13 @@ impl PmRegion {
     /// Stores by the processor; durable when this returns. Eight aligned bytes are stored at once.
     ///
     /// # Errors
-    /// Outside of the region.
+    /// Outside of the region; a region that is only read.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let mut medium = self.shared.medium.borrow_mut();
         let medium = medium.as_mut().expect("a region that is there is open");
+        if medium.is_for_reading() {
+            return Err(medium.refuse_store());
+        }
         self.shared.device.pm_write(&self.shared.attached, medium, offset, bytes)
     }
 

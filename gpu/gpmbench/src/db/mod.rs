@@ -3,7 +3,7 @@
 mod model;
 
 use anyhow::{Result, ensure};
-use nearpm_gpm::{Batch, Form, Log, Outcome, Shape};
+use nearpm_gpm::{Batch, Form, Log, Order, Outcome, Shape};
 use nearpm_gpu::{Argument, Buffer, Error, Launch, Module, Object, ObjectKind, PmRegion};
 
 pub use model::{Model, updated, value_of};
@@ -118,19 +118,27 @@ impl Table {
     /// # Errors
     /// What the device refuses.
     pub fn recover(&self) -> Result<Outcome> {
-        Ok(self.batch.recover(&self.logs(), || Ok(self.undo()?))?)
+        // A transaction inserts, and has logged how many rows there were before it stored any, or it updates.
+        let undo = || match self.count_log.entries(Order::Oldest)?.is_empty() {
+            true => Ok(self.undo_update()?),
+            false => Ok(self.undo_insertion()?),
+        };
+        Ok(self.batch.recover(&self.logs(), undo)?)
     }
 
     fn logs(&self) -> [&Log; 2] {
         [&self.log, &self.count_log]
     }
 
-    fn undo(&self) -> Result<(), Error> {
+    fn undo_update(&self) -> Result<(), Error> {
         let (log, table) = (self.log.address().into(), self.region.address(self.rows.offset).into());
         match self.sizes.partitions {
-            0 => self.run("db_undo", self.sizes.updated.into(), &[log, self.sizes.updated.into(), table])?,
-            partitions => self.run("db_undo_conv", partitions.into(), &[log, table])?,
+            0 => self.run("db_undo", self.sizes.updated.into(), &[log, self.sizes.updated.into(), table]),
+            partitions => self.run("db_undo_conv", partitions.into(), &[log, table]),
         }
+    }
+
+    fn undo_insertion(&self) -> Result<(), Error> {
         self.run("db_undo_count", 1, &[self.count_log.address().into(), self.count_address()])
     }
 
@@ -193,19 +201,40 @@ impl Table {
     /// # Errors
     /// More rows than there is room for; what the device refuses: the table is to be opened again then.
     pub fn insert(&self, rows: &Buffer) -> Result<()> {
+        let (first, n) = self.place_of(rows)?;
+        let logs = self.logs();
+        let active = self.batch.begin(&logs)?;
+        self.store_insertion(rows, first, n)?;
+        active.commit()?;
+        Ok(())
+    }
+
+    /// The same, but that the transaction is left active, as a crash behind its last store leaves it. The table is to be recovered.
+    ///
+    /// # Errors
+    /// As for [`Table::insert`].
+    pub fn insert_without_commit(&self, rows: &Buffer) -> Result<()> {
+        let (first, n) = self.place_of(rows)?;
+        let logs = self.logs();
+        let _left_active = self.batch.begin(&logs)?;
+        Ok(self.store_insertion(rows, first, n)?)
+    }
+
+    fn store_insertion(&self, rows: &Buffer, first: u64, n: u64) -> Result<(), Error> {
+        self.run("db_log_count", 1, &[self.count_log.address().into(), self.count_address()])?;
+        self.store_rows(self.region.address(self.rows.offset), rows, first, n)?;
+        self.run("db_set_count", 1, &[self.count_address(), (first + n).into()])
+    }
+
+    /// Behind which row some come, and how many they are.
+    fn place_of(&self, rows: &Buffer) -> Result<(u64, u64)> {
         let (first, n) = (self.len()?, rows.bytes() / ROW);
         ensure!(
             first + n <= self.sizes.rows,
             "{n} rows do not fit behind {first}: the table has room for {}",
             self.sizes.rows
         );
-        let logs = self.logs();
-        let active = self.batch.begin(&logs)?;
-        self.run("db_log_count", 1, &[self.count_log.address().into(), self.count_address()])?;
-        self.store_rows(self.region.address(self.rows.offset), rows, first, n)?;
-        self.run("db_set_count", 1, &[self.count_address(), (first + n).into()])?;
-        active.commit()?;
-        Ok(())
+        Ok((first, n))
     }
 
     fn store_rows(&self, table: u64, rows: &Buffer, first: u64, n: u64) -> Result<(), Error> {

@@ -28,12 +28,17 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut model = Model::new(GROUPS);
     let rows = table.incoming(sizes.rows)?;
     bench.device.synchronize()?;
+    let undo = undone_insertion(bench, &table, &rows)?;
+    check(&table, &region, &model, "undo of an insertion")?;
     let insertion = bench.wall(&mut || table.insert(&rows))?;
     model.insert(sizes.rows);
     check(&table, &region, &model, "an insertion")?;
     let name = format!("{} rows of {ROW} B inserted (I)", sizes.rows);
     report.rate(GROUP, &name, sizes.rows as f64 / 1e6, "M rows/s", &[insertion], None);
     report.time(GROUP, "the same, the transaction", &[insertion], None);
+    report.time(GROUP, "recovery: undo of an insertion", &[undo], None);
+    let share = undo.as_secs_f64() / insertion.as_secs_f64().max(1e-9) * 100.0;
+    report.value(GROUP, "undo of an insertion, of the time of the insertion", share, "%", Some("paper 0.01"));
     let updates = updates(bench, &table, &mut model)?;
     check(&table, &region, &model, "updates")?;
     let updated = f64::from(model.update(0, 1)) / 1e6;
@@ -46,6 +51,18 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     drop(rows);
     conventional(bench, report, median(&updates))?;
     recovery(bench, report, table, &region, model, median(&updates))
+}
+
+/// An insertion whose commit never comes, undone: the time of that.
+fn undone_insertion(bench: &Bench, table: &Table, rows: &Buffer) -> Result<Duration> {
+    table.insert_without_commit(rows)?;
+    bench.device.synchronize()?;
+    let undo = bench.wall(&mut || {
+        ensure!(matches!(table.recover()?, Outcome::Undone { .. }), "nothing was undone");
+        Ok(())
+    })?;
+    ensure!(table.len()? == 0, "{} rows are there behind the undo of an insertion", table.len()?);
+    Ok(undo)
 }
 
 fn updates(bench: &Bench, table: &Table, model: &mut Model) -> Result<Vec<Duration>> {

@@ -13,6 +13,9 @@ use crate::record;
 use crate::report::Report;
 use crate::soak;
 
+/// What is no measurement, and can be asked for like one.
+const SOAK: &str = "soak";
+
 /// Arguments of a measurement.
 #[derive(Args)]
 pub struct BenchArguments {
@@ -25,8 +28,8 @@ pub struct BenchArguments {
     /// Numbers of several GPUs of this machine: logs of all of them under one commit record are measured, and nothing else
     #[arg(long, value_delimiter = ',')]
     cards: Vec<usize>,
-    /// Only these measurements
-    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
+    /// Only these measurements, or the soak
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES.into_iter().chain([SOAK])))]
     only: Vec<String>,
     /// Processes that the soak kills; 0 for no soak
     #[arg(long, default_value_t = 200)]
@@ -113,8 +116,8 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     }
     let mut report = empty_report(arguments, device.name());
     let bench = Bench { device, scale, repeats: arguments.repeats.max(1) };
-    let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
-    for name in measure::NAMES.into_iter().filter(wanted) {
+    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    for name in measure::NAMES.into_iter().filter(|name| wanted(name)) {
         measure::run(&bench, name, &mut report);
         // What was measured stays, whatever ends the rest.
         if let Some(path) = &arguments.json {
@@ -127,7 +130,7 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
             report.failures.push(format!("{}: {error:#}", path.display()));
         }
     }
-    if !arguments.interpreted && arguments.only.is_empty() && arguments.kills > 0 {
+    if !arguments.interpreted && wanted(SOAK) && arguments.kills > 0 {
         soaked(arguments, again, &mut report);
     }
     tell(&report, arguments.text.as_deref(), arguments.json.as_deref())

@@ -1,14 +1,14 @@
 // The graph that ours searches, made instead of read: `Graph::roads` of gpu/gpmbench/src/programs/bfs.rs.
 #pragma once
 #include <vector>
+
+#include "pattern.h"
+
 static const unsigned ROADS_LENGTH = 6000, ROADS_WIDTH = 4000;
 static std::vector<unsigned> &road_starts() { static std::vector<unsigned> all; return all; }
 static std::vector<unsigned> &road_targets() { static std::vector<unsigned> all; return all; }
 
-static bool road_is(unsigned place, unsigned share) {
-    unsigned h = (place ^ 1u) * 0x85ebca6bu;
-    return (h ^ h >> 13) * 0xc2b2ae35u % 100 < share;
-}
+static bool road_is(unsigned place, unsigned share) { return pattern(place, 1) % 100 < share; }
 
 static void roads() {
     unsigned nodes = ROADS_LENGTH * ROADS_WIDTH;

@@ -13,6 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Clients compiled by mpicc have MPI's own MPI_Info, whichever header comes first. */
+#if !defined MPI_INFO_NULL && defined __has_include
+#if __has_include(<mpi.h>)
+#include <mpi.h>
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -131,3 +131,39 @@ fn in_virtual_time_a_program_does_not_wait_for_what_is_flushed_in_the_background
     let saved = waiting - background;
     assert!(saved > 4 * stored, "{saved} of five times {stored}");
 }
+
+/// Nanoseconds that the threads of this process have run.
+#[cfg(target_os = "linux")]
+fn processor_time() -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    // One may have ended since it was listed.
+    let ran = threads.filter_map(|thread| std::fs::read_to_string(thread.join("schedstat")).ok());
+    ran.map(|ran| ran.split_whitespace().next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_nobody_asks_leaves_its_processor_to_others() {
+    use std::time::{Duration, Instant};
+    const RANKS: usize = 3;
+    let handles = Shm::threads(RANKS, WINDOW).unwrap();
+    let used = std::thread::scope(|scope| {
+        let rank = |shm| -> Result<f64> {
+            let world = World::new(shm);
+            let array = world.array::<u64>(&[64], Options { access: Access::Message, ..Options::log(64) })?;
+            array.put(0..64, &[7; 64])?;
+            array.version_inc("")?;
+            world.barrier()?;
+            let (start, before) = (Instant::now(), processor_time());
+            std::thread::sleep(Duration::from_secs(1));
+            let used = (processor_time() - before) as f64 / start.elapsed().as_nanos() as f64;
+            assert_eq!(array.get_vec(0..64)?, [7; 64]);
+            world.barrier()?;
+            array.free()?;
+            Ok(used)
+        };
+        let ranks: Vec<_> = handles.into_iter().map(|shm| scope.spawn(move || rank(shm).unwrap())).collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).fold(f64::INFINITY, f64::min)
+    });
+    assert!(used < 0.02 * RANKS as f64, "{RANKS} servers took {:.1} % of a processor", 100.0 * used);
+}

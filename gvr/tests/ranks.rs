@@ -37,6 +37,8 @@ fn versions_are_listed_and_restored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("job");
     assert!(demo(&path, &["--kill-at", "3"]).status.success());
+    let again = demo(&path, &[]);
+    assert!(!again.status.success() && text(&again).contains("there is a job already"), "{}", text(&again));
     let path = path.to_str().unwrap();
     let listed = text(&gvr(&["versions", path]));
     let newest = listed.lines().rfind(|line| line.contains("version")).unwrap().to_owned();

@@ -23,6 +23,8 @@ pub const RESERVE: u64 = 8;
 pub const PRESSURE: u64 = 8;
 /// Offset of the two words that a rank's server reads.
 pub const OPENED: u64 = 16;
+/// Bytes of a rank's data that no memory has.
+const MOST_BYTES: u128 = 1 << 52;
 /// Number of the first block: 0 stands for none.
 pub const FIRST: u64 = 1;
 
@@ -57,6 +59,17 @@ impl Geometry {
     /// [`Error::BadOption`] for a log that cannot hold one version and the next.
     pub fn new(part: u64, options: &Options) -> Result<Geometry> {
         options.check()?;
+        let blocks = u128::from(part.div_ceil(options.block().max(1)));
+        let log = u128::from(options.log_blocks).max((blocks + 1) * u128::from(options.kept() + 2));
+        // With what is noted of each block: less than a line.
+        let each = if options.layout == Layout::Flat { 1 } else { u128::from(options.block()) + 64 };
+        if log * each > MOST_BYTES {
+            return Err(Error::option(format!(
+                "{part} bytes a rank in {} versions, or a log of {} blocks, are more than any memory has: give less",
+                options.kept(),
+                options.log_blocks
+            )));
+        }
         let Layout::Log { block } = options.layout else {
             let part = part.next_multiple_of(64);
             let (capacity, bytes) = (options.kept(), part * (options.kept() + 1));

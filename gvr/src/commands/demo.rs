@@ -8,7 +8,7 @@ use clap::Args;
 use super::backend::Backend;
 use crate::array::Options;
 use crate::error::{Error, Result};
-use crate::persist::{Folder, Job, describe};
+use crate::persist::{Folder, Job, Storage, describe};
 use crate::programs::pcg::{self, Solved, Vectors};
 use crate::world::World;
 
@@ -44,6 +44,11 @@ pub struct DemoArguments {
 pub fn command(arguments: &DemoArguments) -> Result<ExitCode> {
     if let Some(world) = arguments.backend.launched(WINDOW)? {
         return rank(arguments, &world);
+    }
+    let folder = Folder::new(&arguments.folder);
+    if folder.current()?.is_some() {
+        let what = "there is a job already, and it stays as it is: give another folder".to_owned();
+        return Err(Error::Job { folder: folder.name(), what });
     }
     let ranks = arguments.ranks as usize;
     let victim = ranks / 2;

@@ -58,6 +58,29 @@ fn ranks_that_ask_for_different_arrays_are_all_told() {
 }
 
 #[test]
+fn sizes_that_no_memory_has_are_refused_on_every_rank() {
+    let most = Keep::Last(1 << 16);
+    let huge = [
+        (1_u64 << 47, Options { keep: most, ..Options::flat() }),
+        (1 << 47, Options { keep: most, ..Options::log(8) }),
+        (1 << 47, Options { keep: most, ..Options::log(1 << 24) }),
+        (100, Options { log_blocks: u64::MAX, ..Options::log(8) }),
+        (100, Options { log_blocks: (1 << 61) + 40, ..Options::log(64) }),
+    ];
+    let ends = on_shm(2, |world| {
+        for (count, options) in huge {
+            let refused = world.array::<u64>(&[count], options).map(drop);
+            assert!(matches!(refused, Err(Error::BadOption { .. })), "{refused:?}");
+        }
+        // More than the ranks have is another error, and neither takes anything.
+        let full = world.array::<u64>(&[1 << 44], Options::flat()).map(drop);
+        assert!(matches!(full, Err(Error::NoMemory { .. })), "{full:?}");
+        world.array::<u64>(&[10], Options::log(64))?.version_inc("").map(drop)
+    });
+    ends.into_iter().for_each(|end| end.unwrap());
+}
+
+#[test]
 fn a_full_log_is_an_error_and_a_version_makes_room() {
     let ends = on_shm(2, |world| -> Result<()> {
         // Eight blocks a rank, and room for sixteen beside the reserve.
@@ -145,6 +168,50 @@ fn a_missing_pool_and_another_type_are_errors_on_every_rank_and_lose_nothing() {
             world.barrier().unwrap();
         });
     }
+}
+
+/// Versions of all, of one, of every other and of scattered blocks, some of them mended: a pool that has room for ten of the largest takes
+/// three hundred.
+#[test]
+fn versions_that_are_kept_no_more_give_their_space_back() {
+    const BLOCKS: u64 = 128;
+    const WORDS: u64 = 64;
+    const ROUNDS: u64 = 300;
+    let changed = |round: u64, block: u64| match round % 5 {
+        0 | 1 => true,
+        2 => block == round % BLOCKS,
+        3 => block.is_multiple_of(2),
+        _ => (block * 7 + round) % 11 < 4,
+    };
+    let row =
+        |round: u64, block: u64| (0..WORDS).map(move |at| (round << 32 | block << 8 | at).wrapping_mul(0x9e37_79b9));
+    let storage = Memories::default();
+    let options = Options { keep: Keep::Last(2), ..Options::log(8 * WORDS) };
+    on_shm(1, |world| {
+        let job = Job::create(world, &storage, 1 << 20).unwrap();
+        let array = job.array::<u64>("a", &[WORDS * BLOCKS], options).unwrap();
+        let mut mended = 0;
+        for round in 0..ROUNDS {
+            for block in (0..BLOCKS).filter(|block| changed(round, *block)) {
+                let data: Vec<u64> = row(round, block).collect();
+                array.put(WORDS * block..WORDS * (block + 1), &data).unwrap();
+            }
+            array.version_inc("").unwrap();
+            if round % 3 == 0 && job.damage(round * 31 + 5, 3).unwrap() {
+                mended += job.scrub().unwrap().mended_in_pool;
+            }
+        }
+        assert!(mended > 50, "{mended}");
+        assert_eq!(job.scrub().unwrap().mended_in_pool, 0);
+    });
+    on_shm(1, |world| {
+        let job = Job::open(world, &storage).unwrap();
+        let array = job.array::<u64>("a", &[WORDS * BLOCKS], options).unwrap();
+        for block in 0..BLOCKS {
+            let newest = (0..ROUNDS).rfind(|round| changed(*round, block)).unwrap();
+            assert!(array.get_vec(WORDS * block..WORDS * (block + 1)).unwrap().into_iter().eq(row(newest, block)));
+        }
+    });
 }
 
 #[test]

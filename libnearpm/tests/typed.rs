@@ -139,6 +139,47 @@ struct Seats {
 }
 
 #[test]
+fn words_that_are_lent_are_stored_or_taken_back_and_refused_outside_of_the_heap() {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    const COUNT: u64 = 3000;
+    let (memory, pool) = pool();
+    let count_up =
+        |words: &[AtomicU64], from: u64| words.iter().zip(from..).for_each(|(word, n)| word.store(n, Relaxed));
+    let object = pool
+        .tx(|tx| {
+            let object = tx.alloc_bytes(8 * COUNT)?;
+            count_up(tx.words(object, COUNT)?, 7);
+            Ok(object)
+        })
+        .unwrap();
+    pool.tx(|tx| {
+        // In the middle of what others have stored, and none at all.
+        count_up(tx.words(object + 80, 5)?, 900);
+        assert!(tx.words(object, 0)?.is_empty());
+        Ok(())
+    })
+    .unwrap();
+    let back = pool.tx(|tx| -> Result<(), Error> {
+        count_up(tx.words(object + 8, COUNT - 1)?, 0);
+        Err(Error::abort("on purpose"))
+    });
+    assert!(back.is_err());
+    let refused = pool.tx(|tx| {
+        for (offset, count) in
+            [(0, 1), (BYTES as u64, 1), (object, u64::MAX / 8), (object, 1 << 61), (object, u64::MAX)]
+        {
+            assert!(matches!(tx.words(offset, count), Err(Error::OutOfRange { .. })), "{count} at {offset:#x}");
+        }
+        assert!(matches!(tx.words(object + 4, 1), Err(Error::Misaligned { .. })));
+        Ok(())
+    });
+    refused.unwrap();
+    std::mem::forget(pool);
+    let found = reopen(&memory).read(|from| from.get_all(Ptr::<u64>::from_offset(object).unwrap(), COUNT)).unwrap();
+    assert!(found.iter().zip(0..).all(|(word, at)| *word == if (10..15).contains(&at) { 890 + at } else { 7 + at }));
+}
+
+#[test]
 fn a_transaction_inside_of_another_is_refused_and_another_pool_is_not() {
     let ((_, pool), (_, other)) = (pool(), self::pool());
     let lock = Ptr::<PLock>::from_offset(1 << 16).unwrap();

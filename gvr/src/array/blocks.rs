@@ -1,5 +1,7 @@
 //! Reading blocks of closed versions, by any handle of a rank: what a thread beside the rank's own seals versions by.
 
+use std::sync::atomic::AtomicU64;
+
 use super::core::Core;
 use super::geometry::{FIRST, Geometry};
 use super::tree::Tree;
@@ -26,6 +28,11 @@ impl Blocks {
     /// Reads a block of a rank's log.
     pub fn read(&self, rma: &dyn Rma, rank: usize, logical: u64, data: &mut [u8]) -> Result<()> {
         rma.get(self.place(rank, self.geometry.data(logical)), data)
+    }
+
+    /// Reads a block of a rank's log into words.
+    pub fn read_words(&self, rma: &dyn Rma, rank: usize, logical: u64, words: &[AtomicU64]) -> Result<()> {
+        rma.get_words(self.place(rank, self.geometry.data(logical)), words)
     }
 
     /// Reads a word of a block of a rank's log.

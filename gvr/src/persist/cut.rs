@@ -1,6 +1,7 @@
 //! A cut: what it brings to the pools of a rank, and how it is sealed there.
 
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nearpm::Ptr;
@@ -74,15 +75,18 @@ impl Share {
         let size = self.blocks.size();
         let (mut now, mut then) = (vec![0; size], vec![0; size]);
         let mut blocks = Vec::with_capacity(self.changed.len());
+        // Blocks in a row that were other ones.
+        let mut others = 0;
         for changed in &self.changed {
-            let before = self.blocks.find(rma, self.rank, self.before, changed.block)?;
             let whole = Kept { block: changed.block, form: Form::Logged(changed.logical), sum: 0 };
-            if !self.compress && self.is_another(rma, changed.logical, before)? {
+            if !self.compress && self.is_another(rma, changed, others)? {
+                others += 1;
                 blocks.push(whole);
                 continue;
             }
+            others = 0;
             self.blocks.read(rma, self.rank, changed.logical, &mut now)?;
-            match before {
+            match self.blocks.find(rma, self.rank, self.before, changed.block)? {
                 0 => then.fill(0),
                 before => self.blocks.read(rma, self.rank, before, &mut then)?,
             }
@@ -96,9 +100,13 @@ impl Share {
         Ok(NewVersion { head: self.head, version: self.version, size, blocks })
     }
 
-    /// Whether a large block differs from what it was wherever it is looked at.
-    fn is_another(&self, rma: &dyn Rma, now: u64, before: u64) -> Result<bool> {
-        let Some(mut samples) = encode::samples(self.blocks.size()) else { return Ok(false) };
+    /// Whether a large block differs from what it was wherever it is looked at, behind so many in a row that did.
+    fn is_another(&self, rma: &dyn Rma, changed: &Changed, others: usize) -> Result<bool> {
+        let Some(mut samples) = encode::samples(self.blocks.size(), others) else { return Ok(false) };
+        if samples.len() == 0 {
+            return Ok(true);
+        }
+        let (now, before) = (changed.logical, self.blocks.find(rma, self.rank, self.before, changed.block)?);
         samples.try_fold(true, |another, inside| {
             let word = |logical| self.blocks.word(rma, self.rank, logical, inside);
             Ok(another && word(now)? != if before == 0 { 0 } else { word(before)? })
@@ -132,9 +140,9 @@ impl Delivery {
         }
         let folded = self.overdue.iter().try_for_each(|overdue| overdue.fold(&self.pool));
         let versions: Vec<NewVersion> = self.shares.iter().map(|share| share.plan(rma)).collect::<Result<_>>()?;
-        let read = |at: usize, logical, data: &mut [u8]| {
+        let read = |at: usize, logical, words: &[AtomicU64]| {
             let share: &Share = &self.shares[at];
-            share.blocks.read(rma, share.rank, logical, data)
+            share.blocks.read_words(rma, share.rank, logical, words)
         };
         *done = Some(self.pool.seal(cut, committed, label, &versions, &read)?);
         Ok(folded)

@@ -11,6 +11,9 @@ const GAP: usize = 2;
 const LARGE: usize = 2048;
 /// Places that are looked at.
 const SAMPLES: usize = 4;
+/// Behind so many blocks in a row that were other ones, one place of every [`SAMPLES`]th block is looked at, in turn: what is looked at lies in
+/// no cache. The few that are then kept whole though little of them changed cost space alone.
+const SURE: usize = 16;
 
 /// The form of a block other than its bytes, if one is much shorter. `before` is what it was in the version before.
 pub fn encode(block: &[u8], before: &[u8], compress: bool) -> Option<(u32, Vec<u8>)> {
@@ -58,11 +61,17 @@ fn unpack_planes(kept: &[u8], block: &mut [u8], changes: bool) -> bool {
 }
 
 /// Offsets at which a large block is compared with the one before: where all of them differ, it is another one, and is kept as it is
-/// without a look at the rest.
-pub fn samples(block: usize) -> Option<impl Iterator<Item = u64>> {
+/// without a look at the rest. `others` is how many blocks in front of it were found to be other ones.
+pub fn samples(block: usize, others: usize) -> Option<impl ExactSizeIterator<Item = u64>> {
     let step = block / SAMPLES / WORD * WORD;
+    let place = others / SAMPLES % SAMPLES;
+    let looked = match others {
+        0..SURE => 0..SAMPLES,
+        _ if others.is_multiple_of(SAMPLES) => place..place + 1,
+        _ => 0..0,
+    };
     // Not the beginning of each piece, where programs keep what they change least.
-    (block >= LARGE).then(|| (0..SAMPLES).map(move |at| (at * step + (at + 1) * WORD) as u64))
+    (block >= LARGE).then(|| looked.map(move |at| (at * step + (at + 1) * WORD) as u64))
 }
 
 /// Runs of words that differ: first word, words, the words. `None` if that is more than half a block.
@@ -167,11 +176,13 @@ mod tests {
 
     #[test]
     fn samples_lie_in_large_blocks() {
-        assert!(samples(LARGE - 8).is_none());
+        assert!(samples(LARGE - 8, 0).is_none());
         for size in [LARGE, LARGE + 8, 8192, 1 << 24] {
-            let places: Vec<u64> = samples(size).unwrap().collect();
+            let places: Vec<u64> = samples(size, 0).unwrap().collect();
             assert!(places.len() == SAMPLES && places.windows(2).all(|two| two[0] < two[1]));
             assert!(places.iter().all(|at| at % 8 == 0 && *at as usize + 8 <= size), "{places:?}");
+            let sure = SURE..SURE + SAMPLES * SAMPLES;
+            assert_eq!(sure.flat_map(|others| samples(size, others).unwrap()).collect::<Vec<u64>>(), places);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Objects of a pool that hold blocks: a head, an item for each block, and their bytes.
 
+use std::sync::atomic::AtomicU64;
+
 use nearpm::prelude::*;
 
 use super::format::{self, Item, RAW, Sealed};
@@ -26,10 +28,12 @@ pub fn items_at(place: Ptr<Sealed>) -> Ptr<Item> {
     Ptr::cast(Ptr::nth(place, 1))
 }
 
-/// Bytes that go into a pool together: as many as stay in a near cache between being read, summed and written.
+/// Bytes of a word: each block begins at one.
+const WORD: usize = 8;
+/// Bytes that go into a pool together, of blocks that are at hand.
 const PIECE: usize = 1 << 16;
 
-/// Bytes of an object in the order of their places, which go into a transaction by pieces.
+/// Bytes of an object in the order of their places, which go into a transaction by pieces, or word by word from where they are.
 struct Stream<'t, 'p> {
     tx: &'t mut Tx<'p>,
     at: u64,
@@ -38,20 +42,34 @@ struct Stream<'t, 'p> {
 }
 
 impl Stream<'_, '_> {
-    /// Room for the next bytes.
-    fn room(&mut self, bytes: usize) -> Result<&mut [u8]> {
-        if self.filled + bytes > self.piece.len() {
-            self.end()?;
-            self.piece.resize(bytes.max(PIECE), 0);
-        }
-        let start = self.filled;
-        self.filled += bytes;
-        Ok(&mut self.piece[start..start + bytes])
-    }
-
-    /// Where the next bytes will be.
+    /// Where the next block will be.
     fn place(&self) -> u64 {
         self.at + self.filled as u64
+    }
+
+    /// Adds a block that is at hand.
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let room = bytes.len().next_multiple_of(WORD);
+        if self.filled + room > self.piece.len() {
+            self.end()?;
+            self.piece.resize(room.max(PIECE), 0);
+        }
+        let (to, rest) = self.piece[self.filled..self.filled + room].split_at_mut(bytes.len());
+        to.copy_from_slice(bytes);
+        rest.fill(0);
+        self.filled += room;
+        Ok(())
+    }
+
+    /// Adds a block of whole words that `read` copies to its place, and gives its CRC-32C: of what has come there, which is in the nearest cache.
+    fn copy(&mut self, bytes: usize, read: impl FnOnce(&[AtomicU64]) -> Result<()>) -> Result<u32> {
+        self.end()?;
+        read(self.tx.words(self.at, (bytes / WORD) as u64)?)?;
+        self.piece.resize(bytes.max(self.piece.len()), 0);
+        let copied = &mut self.piece[..bytes];
+        self.tx.read(self.at, copied)?;
+        self.at += bytes as u64;
+        Ok(crc32c::crc32c(copied))
     }
 
     fn end(&mut self) -> Result<()> {
@@ -68,27 +86,25 @@ pub fn write_object(
     mut head: Sealed,
     size: usize,
     blocks: &[Kept],
-    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+    read: &dyn Fn(u64, &[AtomicU64]) -> Result<()>,
 ) -> Result<(Ptr<Sealed>, Vec<Item>)> {
     let start = (size_of::<Sealed>() + blocks.len() * size_of::<Item>()) as u64;
     let length = |kept: &Kept| if let Form::Bytes(_, bytes) = &kept.form { bytes.len() } else { size };
     head.count = blocks.len() as u64;
-    head.bytes = start + blocks.iter().map(length).sum::<usize>() as u64;
+    head.bytes = start + blocks.iter().map(|kept| length(kept).next_multiple_of(WORD)).sum::<usize>() as u64;
     let object = tx.alloc_bytes(head.bytes)?;
     let place = Ptr::<Sealed>::from_offset(object).ok_or(nearpm::Error::ZeroSize { what: "a version" })?;
     let mut items = Vec::with_capacity(blocks.len());
     let mut stream = Stream { tx, at: object + start, piece: Vec::new(), filled: 0 };
     for kept in blocks {
         let (at, bytes) = (stream.place(), length(kept) as u32);
-        let room = stream.room(length(kept))?;
         let (encoding, sum, kept_sum) = match &kept.form {
             Form::Logged(logical) => {
-                read(*logical, room)?;
-                let sum = crc32c::crc32c(room);
+                let sum = stream.copy(size, |words| read(*logical, words))?;
                 (RAW, sum, sum)
             }
             Form::Bytes(encoding, bytes) => {
-                room.copy_from_slice(bytes);
+                stream.add(bytes)?;
                 (*encoding, kept.sum, if *encoding == RAW { kept.sum } else { crc32c::crc32c(bytes) })
             }
         };
@@ -102,12 +118,12 @@ pub fn write_object(
 }
 
 /// For objects whose bytes are at hand.
-pub fn nothing_logged(_: u64, _: &mut [u8]) -> Result<()> {
+pub fn nothing_logged(_: u64, _: &[AtomicU64]) -> Result<()> {
     Err(Error::option("a block that is mended lies in no log"))
 }
 
-/// One that uses an object goes.
-pub fn release(tx: &mut Tx<'_>, object: u64) -> std::result::Result<(), nearpm::Error> {
+/// So many that use an object go.
+pub fn release(tx: &mut Tx<'_>, object: u64, users: u64) -> std::result::Result<(), nearpm::Error> {
     let Some(place) = Ptr::<Sealed>::from_offset(object) else { return Ok(()) };
-    if tx.update(place.users(), |users| users.saturating_sub(1))? == 0 { tx.free(place) } else { Ok(()) }
+    if tx.update(place.users(), |all| all.saturating_sub(users))? == 0 { tx.free(place) } else { Ok(()) }
 }

@@ -1,5 +1,7 @@
 //! A rank's pool: versions are sealed into it, folded into the base, and read from it.
 
+use std::sync::atomic::AtomicU64;
+
 use nearpm::direct::DirectPool;
 use nearpm::prelude::*;
 
@@ -20,7 +22,7 @@ pub struct NewVersion {
 }
 
 /// Reads a block of a version, by the version's place in a list, from the log.
-pub type Read<'r> = &'r dyn Fn(usize, u64, &mut [u8]) -> Result<()>;
+pub type Read<'r> = &'r dyn Fn(usize, u64, &[AtomicU64]) -> Result<()>;
 
 /// A version that the pool holds.
 pub struct Found {
@@ -154,7 +156,7 @@ impl RankPool {
                     bytes: 0,
                     sum: 0,
                 };
-                let read = |logical, data: &mut [u8]| read(at, logical, data);
+                let read = |logical, words: &[AtomicU64]| read(at, logical, words);
                 let (place, items) = write_object(tx, head, new.size, &new.blocks, &read)?;
                 match tx.get(new.head.newest())? {
                     Some(before) => tx.set(before.next(), Some(place))?,
@@ -197,7 +199,7 @@ impl RankPool {
                     None => tx.set(place.oldest(), None)?,
                 }
                 tx.set(place.newest(), last)?;
-                versions[kept..].iter().try_for_each(|found| release(tx, Ptr::offset(found.place)))?;
+                versions[kept..].iter().try_for_each(|found| release(tx, Ptr::offset(found.place), 1))?;
             }
             let root = tx.root_or_zeroed::<Root>()?;
             tx.set(root.sealed(), cut)?;
@@ -226,8 +228,21 @@ impl RankPool {
         let Some(base) = head.base else { return Ok(()) };
         Ok(self.pool.tx(|tx| {
             let old = tx.replace(Ptr::nth(base, block), Item { block, ..Item::ZERO })?;
-            release(tx, old.object)
+            release(tx, old.object, 1)
         })?)
+    }
+
+    /// A version that the pool has at a place.
+    fn version_at(&self, place: Ptr<Sealed>) -> Result<Found> {
+        let (head, items) = self.pool.read(|from| {
+            let head = from.get(place)?;
+            Ok((head, from.get_all(items_at(place), head.count)?))
+        })?;
+        if format::sum(&head, &items) != head.sum {
+            let what = "a version's list of blocks is damaged: bring the pool back from a copy".to_owned();
+            return Err(Error::Job { folder: format!("rank {}", self.root()?.rank), what });
+        }
+        Ok(Found { place, head, items })
     }
 
     /// The versions of an array, oldest first.
@@ -235,16 +250,9 @@ impl RankPool {
         let mut found = Vec::new();
         let mut next = head.oldest;
         while let Some(place) = next {
-            let (head, items) = self.pool.read(|from| {
-                let head = from.get(place)?;
-                Ok((head, from.get_all(items_at(place), head.count)?))
-            })?;
-            if format::sum(&head, &items) != head.sum {
-                let what = "a version's list of blocks is damaged: bring the pool back from a copy".to_owned();
-                return Err(Error::Job { folder: format!("rank {}", self.root()?.rank), what });
-            }
-            next = head.next;
-            found.push(Found { place, head, items });
+            let version = self.version_at(place)?;
+            next = version.head.next;
+            found.push(version);
         }
         Ok(found)
     }
@@ -292,8 +300,8 @@ impl RankPool {
     /// Folds the oldest version into the base, which gives the space of what it replaces back.
     pub fn fold(&self, place: Ptr<Head>) -> Result<std::result::Result<(), Bad>> {
         let head = self.pool.read(|from| from.get(place))?;
-        let versions = self.versions(&head)?;
-        let (Some(oldest), Some(base)) = (versions.first(), head.base) else { return Ok(Ok(())) };
+        let (Some(oldest), Some(base)) = (head.oldest, head.base) else { return Ok(Ok(())) };
+        let oldest = &self.version_at(oldest)?;
         let before = self.base(&head)?;
         let mut copied = Vec::new();
         for item in oldest.items.iter().filter(|item| format::builds_on(item.encoding)) {
@@ -313,12 +321,16 @@ impl RankPool {
                 let head = Sealed { next: None, users: copied.len() as u64, ..oldest.head };
                 new.extend(write_object(tx, head, 0, &copied, &nothing_logged)?.1);
             }
-            for item in &new {
-                tx.set(Ptr::nth(base, item.block), *item)?;
-                release(tx, before[item.block as usize].object)?;
+            // Neighbours together: a version that has changed everything is one store, not one for each block.
+            for run in new.chunk_by(|one, next| one.block + 1 == next.block) {
+                tx.set_all(Ptr::nth(base, run[0].block), run)?;
+            }
+            let replaced = |item: &Item| before[item.block as usize].object;
+            for run in new.chunk_by(|one, next| replaced(one) == replaced(next)) {
+                release(tx, replaced(&run[0]), run.len() as u64)?;
             }
             tx.update(oldest.place.users(), |all| all + users)?;
-            release(tx, Ptr::offset(oldest.place))?;
+            release(tx, Ptr::offset(oldest.place), 1)?;
             tx.set(place.oldest(), oldest.head.next)?;
             if oldest.head.next.is_none() {
                 tx.set(place.newest(), None)?;
@@ -346,7 +358,7 @@ impl RankPool {
             let (_, items) = write_object(tx, object, 0, std::slice::from_ref(&kept), &nothing_logged)?;
             tx.set(place, items[0])?;
             match version {
-                None => release(tx, old.object)?,
+                None => release(tx, old.object, 1)?,
                 Some(found) => {
                     let items = tx.get_all(items_at(found.place), found.head.count)?;
                     let sum = format::sum(&found.head, &items);

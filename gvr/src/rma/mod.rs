@@ -26,6 +26,8 @@ pub mod shm;
 
 pub use number::{Kind, Op};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::error::{Error, Result};
 
 /// Helpers that a rank can have in simulations.
@@ -134,6 +136,13 @@ pub trait Rma {
         let mut buffer = vec![0; bytes as usize];
         self.get(place(from), &mut buffer)?;
         self.put(place(to), &buffer)
+    }
+    /// Reads bytes into words, which others may look at meanwhile.
+    fn get_words(&self, from: Place, to: &[AtomicU64]) -> Result<()> {
+        let mut words = vec![0_u64; to.len()];
+        self.get(from, bytemuck::cast_slice_mut(&mut words))?;
+        to.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+        Ok(())
     }
     /// Waits until everything that this rank did to another is done there.
     fn flush(&self, rank: usize) -> Result<()>;

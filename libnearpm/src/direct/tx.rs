@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use super::{DirectPool, Transaction};
 use crate::error::Error;
@@ -120,6 +121,39 @@ impl<'p> Tx<'p> {
         self.add(Ptr::offset(at)..Ptr::offset(at) + size_of::<T>() as u64)?;
         self.changes += 1;
         self.window.set(at, value, self.neighbours)
+    }
+
+    /// Lends words that the transaction is about to store to, from an offset in the pool on: for bytes that are computed, or copied from where
+    /// others may store to, so that they go to their place without a stop.
+    ///
+    /// # Errors
+    /// As [`Store::write`]; [`Error::Misaligned`].
+    ///
+    /// ```
+    /// # use nearpm::prelude::*;
+    /// use std::sync::atomic::Ordering::Relaxed;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pool");
+    /// # let pool = DirectPool::create(path.to_str().unwrap(), 1 << 20, &Options::new())?;
+    /// let squares = pool.tx(|tx| {
+    ///     let object = tx.alloc_bytes(8 * 1000)?;
+    ///     tx.words(object, 1000)?.iter().zip(0..).for_each(|(word, n)| word.store(n * n, Relaxed));
+    ///     Ok(object)
+    /// })?;
+    /// let mut last = [0; 8];
+    /// pool.read(|from| from.read(squares + 8 * 999, &mut last))?;
+    /// assert_eq!(u64::from_ne_bytes(last), 999 * 999);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn words(&mut self, offset: u64, count: u64) -> Result<&[AtomicU64], Error> {
+        let bytes = count.saturating_mul(8);
+        if !self.last.holds(offset, bytes) && count > 0 {
+            // Refused before anything is added.
+            self.window.words(offset, count)?;
+            self.add(offset..offset + bytes)?;
+        }
+        self.changes += 1;
+        self.last.words(offset, count)
     }
 
     fn commit(mut self) -> Result<(), Error> {

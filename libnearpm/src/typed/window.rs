@@ -5,6 +5,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use super::{Persistent, Ptr};
 use crate::error::Error;
@@ -157,6 +158,20 @@ impl<'p> Window<'p> {
             }
         }
         Ok(())
+    }
+
+    /// Neighbouring words.
+    pub fn words(&self, offset: u64, count: u64) -> Result<&'p [AtomicU64], Error> {
+        let bytes = count.saturating_mul(WORD as u64);
+        if count == 0 {
+            return Ok(&[]);
+        }
+        if !offset.is_multiple_of(WORD as u64) || !self.holds(offset, bytes) {
+            return Err(self.refusal(offset, bytes, WORD as u64));
+        }
+        let first = self.base.wrapping_add(offset as usize).cast::<AtomicU64>();
+        // SAFETY: the range was checked, is aligned as the base is, and is mapped for `'p`; `words` accesses it by atomic words, too.
+        Ok(unsafe { std::slice::from_raw_parts(first, count as usize) })
     }
 
     /// Copies bytes out.

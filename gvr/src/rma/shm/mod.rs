@@ -15,7 +15,7 @@ mod meeting;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::{Get, Helper, Kind, Op, Place, Rma, Space};
@@ -204,6 +204,12 @@ impl Rma for Shm {
     #[inline]
     fn reads_ahead(&self) -> bool {
         false
+    }
+
+    fn get_words(&self, from: Place, to: &[AtomicU64]) -> Result<()> {
+        let from = self.map.words(self.at(from, 8 * to.len()), to.len());
+        to.iter().zip(from).for_each(|(to, from)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        Ok(())
     }
 
     fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {

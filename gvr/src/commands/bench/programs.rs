@@ -1,5 +1,6 @@
 //! Figures of whole programs, and of durable versions.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +34,11 @@ struct Durable {
     alone: f64,
 }
 
-/// A durable version in which all of a part changed, beside one transaction of as many bytes in a pool of the same folder.
+/// Versions that the job keeps.
+const KEPT: u64 = 2;
+
+/// A durable version in which all of a part changed, beside one transaction of as many bytes in a pool of the same folder. Both pools are as
+/// large and keep as much, so that what is new lies in both where nothing was for as long.
 pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<Figure>> {
     let path = folder.join("nearpm-gvr-bench");
     let alone = folder.join(format!("nearpm-gvr-bench-{}.pool", world.rank()));
@@ -44,10 +49,11 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     };
     clear()?;
     let job = Job::create(world, &Folder::new(&path), 8 * CHANGED)?;
-    let options = Options { keep: Keep::Last(2), ..Options::log(8192) };
+    let options = Options { keep: Keep::Last(KEPT), ..Options::log(8192) };
     let array = job.array::<u64>("bench", &[CHANGED / 8 * world.ranks() as u64], options)?;
     let name = alone.to_str().ok_or_else(|| Error::option("the folder's name is no UTF-8: choose another"))?;
-    let pool = DirectPool::create(name, 4 * CHANGED, &nearpm::Options::new())?;
+    let pool = DirectPool::create(name, 8 * CHANGED, &nearpm::Options::new())?;
+    let mut objects = VecDeque::new();
     let mine = array.part(world.rank());
     let never = f64::INFINITY;
     let mut times = Durable { waiting: never, blocked: never, flushed: never, alone: never };
@@ -77,7 +83,10 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
             Ok(object)
         })?;
         times.alone = times.alone.min(start.elapsed().as_nanos() as f64);
-        pool.tx(|tx| tx.free_object(object))?;
+        objects.push_back(object);
+        if objects.len() as u64 > KEPT {
+            pool.tx(|tx| objects.pop_front().map_or(Ok(()), |oldest| tx.free_object(oldest)))?;
+        }
     }
     drop(array);
     job.close()?;
@@ -101,12 +110,13 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     ])
 }
 
-pub(super) fn programs(world: &World) -> Result<Vec<Figure>> {
+/// Whole programs, the better of the layouts' runs by turns.
+pub(super) fn programs(world: &World, rounds: u64) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut compare = |name: &str, block: u64, run: &dyn Fn(Options) -> Result<(u32, u64)>| -> Result<()> {
         let mut times = Times { paper: None, ..NEVER };
         let mut bytes = (0, 0);
-        for _ in 0..3 {
+        for _ in 0..(rounds / 3).max(3) {
             let mut digests = Vec::new();
             let mut measure = |options: Options| -> Result<(f64, u64)> {
                 world.barrier()?;

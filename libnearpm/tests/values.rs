@@ -1,10 +1,11 @@
 //! Values and collections that programs look for first: options, spans of time, codes, tuples, enums, sets, keys of bytes, both directions,
 //! cursors, and what drains.
 
+use std::borrow::Borrow;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use nearpm::collections::{PBTreeSet, PBytes, PHashSet};
+use nearpm::collections::{Key, PBTreeSet, PBytes, PHashSet, Ranked};
 use nearpm::memory::VolatileMemory;
 use nearpm::prelude::*;
 use nearpm::typed::{PCode, PDuration, PEnum, POption, PTuple2, PTuple3};
@@ -344,6 +345,74 @@ fn what_is_drained_is_there() {
     pool.tx(|tx| row.extend(tx, &[1, 2]).and_then(|()| row.drain(tx, 1..3)).map(drop)).unwrap();
 }
 
+/// Moves a cursor, and changes a map and a sorted row beside it.
+fn walk_and_change<K: Key>(
+    tx: &mut impl Store,
+    map: Ptr<PBTreeMap<K, u64>>,
+    owned: impl Fn(u64) -> K::Owned,
+    row: &mut Vec<(u64, u64)>,
+    (start, behind): (u64, bool),
+    steps: &[(u8, u64)],
+) -> Result<(), Error>
+where
+    K::Owned: Borrow<K::Query> + PartialEq + std::fmt::Debug,
+{
+    let mut at = row.partition_point(|&(key, _)| if behind { key <= start } else { key < start });
+    let bound = owned(start);
+    let bound = std::ops::Bound::Included(bound.borrow());
+    let mut cursor = if behind { map.upper_bound_mut(tx, bound)? } else { map.lower_bound_mut(tx, bound)? };
+    for &(step, key) in steps {
+        let entry = |at: Option<usize>| at.and_then(|at| row.get(at)).map(|&(key, value)| (owned(key), value));
+        let (before, after) = (entry(at.checked_sub(1)), entry(Some(at)));
+        assert_eq!(cursor.peek_prev()?, before);
+        assert_eq!(cursor.peek_next()?, after);
+        let (is_first, is_last) = (before.is_none(), after.is_none());
+        match step {
+            0 => {
+                assert_eq!(cursor.next()?, after);
+                at += usize::from(!is_last);
+            }
+            1 => {
+                assert_eq!(cursor.prev()?, before);
+                at -= usize::from(!is_first);
+            }
+            2 | 3 => {
+                let fits = (is_first || row[at - 1].0 < key) && (is_last || key < row[at].0);
+                let new = owned(key);
+                let done = match step {
+                    2 => cursor.insert_before(new.borrow(), key * 2),
+                    _ => cursor.insert_after(new.borrow(), key * 2),
+                };
+                if !fits {
+                    assert!(matches!(done, Err(Error::Aborted(_))));
+                    continue;
+                }
+                done?;
+                row.insert(at, (key, key * 2));
+                at += usize::from(step == 2);
+            }
+            4 => {
+                assert_eq!(cursor.remove_next()?, after);
+                row.drain(at..at + usize::from(!is_last));
+            }
+            5 => {
+                assert_eq!(cursor.remove_prev()?, before);
+                row.drain(at - usize::from(!is_first)..at);
+                at -= usize::from(!is_first);
+            }
+            6 => {
+                assert_eq!(cursor.replace_next(key)?, after.map(|(_, value)| value));
+                row.get_mut(at).into_iter().for_each(|entry| entry.1 = key);
+            }
+            _ => {
+                assert_eq!(cursor.replace_prev(key)?, before.map(|(_, value)| value));
+                row[..at].last_mut().into_iter().for_each(|entry| entry.1 = key);
+            }
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn a_range_backwards_is_the_range_turned_round(
@@ -371,6 +440,44 @@ proptest! {
         prop_assert!(back.iter().rev().eq(there.iter()));
         let expected = keys.iter().filter(|&&key| std::ops::RangeBounds::contains(&bounds, &key));
         prop_assert!(expected.map(|&key| (key, key + 1)).eq(there));
+    }
+
+    /// The second map's keys own something, and are counted.
+    #[test]
+    fn entries_come_and_go_beside_a_cursor(
+        keys in prop::collection::btree_set(0u64..300, 0..200), start in (0u64..310, prop::bool::ANY),
+        steps in prop::collection::vec((0..8u8, 0u64..300), 0..400),
+    ) {
+        #[derive(Clone, Copy, Persistent)]
+        #[repr(C)]
+        struct Maps { plain: PBTreeMap<u64, u64>, counted: PBTreeMap<Ranked<PString>, u64> }
+        let text = |key| format!("{key:03}");
+        let pool = pool();
+        let maps = pool.tx(|tx| tx.root_or_zeroed::<Maps>()).unwrap();
+        let empty = used(&pool);
+        let full: Vec<(u64, u64)> = keys.iter().map(|&key| (key, key + 1)).collect();
+        let (mut plain, mut counted) = (full.clone(), full);
+        pool.tx(|tx| {
+            keys.iter().try_for_each(|key| {
+                maps.plain().insert(tx, key, key + 1)?;
+                maps.counted().insert(tx, &text(*key), key + 1).map(drop)
+            })?;
+            walk_and_change(tx, maps.plain(), |key| key, &mut plain, start, &steps)?;
+            walk_and_change(tx, maps.counted(), text, &mut counted, start, &steps)
+        }).unwrap();
+        prop_assert_eq!(&plain, &counted);
+        pool.read(|from| {
+            let entries = maps.plain().iter(from)?.collect::<Result<Vec<_>, _>>()?;
+            assert_eq!(entries, plain);
+            for (place, &(key, value)) in counted.iter().enumerate() {
+                assert_eq!(maps.counted().rank(from, &text(key))?, (place as u64, true));
+                assert_eq!(maps.counted().entry_at(from, place as u64)?, Some((text(key), value)));
+            }
+            assert_eq!(maps.counted().len(from)?, counted.len() as u64);
+            Ok(())
+        }).unwrap();
+        pool.tx(|tx| maps.plain().clear(tx).and_then(|()| maps.counted().clear(tx))).unwrap();
+        prop_assert_eq!(used(&pool), empty);
     }
 
     /// A cursor walks as one in a sorted row does.

@@ -265,7 +265,7 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
 
     /// The entries, in no order.
     pub fn iter<L: Load>(self, from: &L) -> Result<Entries<'_, L, K, V>, Error> {
-        Ok(Entries { from, map: from.get(self)?, index: 0, entry: None })
+        from.get(self)?.iterate(from)
     }
 
     /// Makes the first buckets.
@@ -338,6 +338,11 @@ impl<L: Load, K: Key, V: Persistent> Iterator for Entries<'_, L, K, V> {
 }
 
 impl<K: Key, V: Persistent> PHashMap<K, V> {
+    /// The entries, in no order.
+    pub(super) fn iterate<L: Load>(self, from: &L) -> Result<Entries<'_, L, K, V>, Error> {
+        Ok(Entries { from, map: self, index: 0, entry: None })
+    }
+
     /// An empty one, as zeros are.
     pub const fn new() -> Self {
         Self::EMPTY

@@ -36,7 +36,7 @@ mod set;
 mod string;
 mod vector;
 
-pub use btree::{Backwards, Cursor, PBTreeMap, Range, Ranked};
+pub use btree::{Backwards, Cursor, CursorMut, PBTreeMap, Range, Ranked};
 pub use bytes::PBytes;
 pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};

@@ -179,7 +179,14 @@ impl<T: Persistent> Ptr<PQueue<T>> {
 
     /// The values, in order.
     pub fn iter<L: Load>(self, from: &L) -> Result<Items<'_, L, T>, Error> {
-        Ok(Items { from, queue: from.get(self)? })
+        from.get(self)?.iterate(from)
+    }
+}
+
+impl<T: Persistent> PQueue<T> {
+    /// The values, in order.
+    pub(super) fn iterate<L: Load>(self, from: &L) -> Result<Items<'_, L, T>, Error> {
+        Ok(Items { from, queue: self })
     }
 }
 

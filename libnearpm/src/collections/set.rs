@@ -36,6 +36,14 @@ macro_rules! set {
             pub const fn new() -> Self {
                 $set { map: $map::new() }
             }
+
+            /// All keys.
+            pub(super) fn iterate<L: Load>(
+                self,
+                from: &L,
+            ) -> Result<impl Iterator<Item = Result<K::Owned, Error>>, Error> {
+                Ok(self.map.iterate(from)?.map(|entry| entry.map(|(key, ())| key)))
+            }
         }
 
         impl<K: Key> Default for $set<K> {
@@ -77,7 +85,7 @@ macro_rules! set {
 
             /// All keys.
             pub fn iter<L: Load>(self, from: &L) -> Result<impl Iterator<Item = Result<K::Owned, Error>>, Error> {
-                Ok(self.map().iter(from)?.map(|entry| entry.map(|(key, ())| key)))
+                from.get(self)?.iterate(from)
             }
         }
     };

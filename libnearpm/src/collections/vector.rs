@@ -80,6 +80,11 @@ impl<T: Persistent> PVec<T> {
         self.data.map_or(Ok(Vec::new()), |data| from.get_all(data, self.length))
     }
 
+    /// The values, in order.
+    pub(super) fn iterate<L: Load>(self, from: &L) -> Result<Values<'_, L, T>, Error> {
+        Ok(Values { from, vector: self, next: 0 })
+    }
+
     /// Offset of the first value, 0 if there is no room for any.
     pub(super) fn place(&self) -> u64 {
         self.data.map_or(0, Ptr::offset)
@@ -221,8 +226,7 @@ impl<T: Persistent> Ptr<PVec<T>> {
 
     /// The values, in order.
     pub fn iter<L: Load>(self, from: &L) -> Result<Values<'_, L, T>, Error> {
-        let vector = from.get(self)?;
-        Ok(Values { from, vector, next: 0 })
+        from.get(self)?.iterate(from)
     }
 
     /// A copy of the values.

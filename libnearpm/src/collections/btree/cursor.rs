@@ -11,6 +11,10 @@ use crate::{Load, Persistent, Ptr};
 /// An entry: its leaf, and its index there.
 pub(super) type Entry = (Ptr<Node>, u64);
 
+/// Nodes from the top on, each with the index of the child that the path goes through; then the leaf with how many of its entries lie in
+/// front of the gap. Empty in an empty map.
+pub(super) type Steps = Vec<(Ptr<Node>, u64)>;
+
 /// A gap between two entries of a [`PBTreeMap`], or at one of its ends; from `lower_bound` and `upper_bound` of a map.
 ///
 /// ```
@@ -26,9 +30,7 @@ pub(super) type Entry = (Ptr<Node>, u64);
 pub struct Cursor<'t, L, K: Key, V: Persistent> {
     pub(super) from: &'t L,
     map: PBTreeMap<K, V>,
-    /// Nodes from the top on, each with the index of the child that the path goes through; then the leaf with how many of its entries lie in
-    /// front of the gap. Empty in an empty map.
-    path: Vec<(Ptr<Node>, u64)>,
+    path: Steps,
 }
 
 impl<L, K: Key, V: Persistent> Clone for Cursor<'_, L, K, V> {
@@ -40,24 +42,19 @@ impl<L, K: Key, V: Persistent> Clone for Cursor<'_, L, K, V> {
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
     /// The gap in front of the first entry whose key is at least one (`Included`), or above one (`Excluded`).
     pub fn lower_bound<'t, L: Load>(self, from: &'t L, bound: Bound<&K::Query>) -> Result<Cursor<'t, L, K, V>, Error> {
-        Cursor::new(self, from, bound, false)
+        Cursor::new(from.get(self)?, from, bound, false)
     }
 
     /// The gap behind the last entry whose key is at most one (`Included`), or below one (`Excluded`).
     pub fn upper_bound<'t, L: Load>(self, from: &'t L, bound: Bound<&K::Query>) -> Result<Cursor<'t, L, K, V>, Error> {
-        Cursor::new(self, from, bound, true)
+        Cursor::new(from.get(self)?, from, bound, true)
     }
 }
 
 impl<'t, L: Load, K: Key, V: Persistent> Cursor<'t, L, K, V> {
     /// The gap at a bound of a range of keys: its start, or its end (`behind`).
-    pub(super) fn new(
-        map: Ptr<PBTreeMap<K, V>>,
-        from: &'t L,
-        bound: Bound<&K::Query>,
-        behind: bool,
-    ) -> Result<Self, Error> {
-        let mut cursor = Cursor { from, map: from.get(map)?, path: Vec::new() };
+    pub(super) fn new(map: PBTreeMap<K, V>, from: &'t L, bound: Bound<&K::Query>, behind: bool) -> Result<Self, Error> {
+        let mut cursor = Cursor { from, map, path: Vec::new() };
         let Some(mut node) = cursor.map.checked_top()? else { return Ok(cursor) };
         for _ in 1..cursor.map.height {
             let (at, child) = match bound {
@@ -99,8 +96,13 @@ impl<'t, L: Load, K: Key, V: Persistent> Cursor<'t, L, K, V> {
     }
 
     /// A gap that a path leads to.
-    pub(super) fn at(from: &'t L, map: PBTreeMap<K, V>, path: Vec<(Ptr<Node>, u64)>) -> Self {
+    pub(super) fn at(from: &'t L, map: PBTreeMap<K, V>, path: Steps) -> Self {
         Cursor { from, map, path }
+    }
+
+    /// The path that leads to it.
+    pub(super) fn into_steps(self) -> Steps {
+        self.path
     }
 
     /// Goes to the edge of the leaf beside; false, and it stays, if there is none.

@@ -21,12 +21,12 @@ pub type Backwards<'t, L, K, V, R> = Range<'t, L, K, V, R, true>;
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
     /// The entries whose keys lie in a range, in order.
     pub fn range<L: Load, R: RangeBounds<K::Query>>(self, from: &L, bounds: R) -> Result<Range<'_, L, K, V, R>, Error> {
-        Range::new(self, from, bounds)
+        Range::new(from.get(self)?, from, bounds)
     }
 
     /// All entries, in order.
     pub fn iter<L: Load>(self, from: &L) -> Result<Range<'_, L, K, V, RangeFull>, Error> {
-        self.range(from, ..)
+        from.get(self)?.iterate(from)
     }
 
     /// The entries whose keys lie in a range, from the greatest to the least.
@@ -35,7 +35,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         from: &L,
         bounds: R,
     ) -> Result<Backwards<'_, L, K, V, R>, Error> {
-        Range::new(self, from, bounds)
+        Range::new(from.get(self)?, from, bounds)
     }
 
     /// All entries, from the greatest key to the least.
@@ -54,10 +54,17 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
     }
 }
 
+impl<K: Key, V: Persistent> PBTreeMap<K, V> {
+    /// All entries, in order.
+    pub(in crate::collections) fn iterate<L: Load>(self, from: &L) -> Result<Range<'_, L, K, V, RangeFull>, Error> {
+        Range::new(self, from, ..)
+    }
+}
+
 impl<'t, L: Load, K: Key, V: Persistent, R: RangeBounds<K::Query>, const BACKWARDS: bool>
     Range<'t, L, K, V, R, BACKWARDS>
 {
-    fn new(map: Ptr<PBTreeMap<K, V>>, from: &'t L, bounds: R) -> Result<Self, Error> {
+    fn new(map: PBTreeMap<K, V>, from: &'t L, bounds: R) -> Result<Self, Error> {
         let edge = if BACKWARDS { bounds.end_bound() } else { bounds.start_bound() };
         Ok(Range { cursor: Cursor::new(map, from, edge, BACKWARDS)?, bounds })
     }

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `node.rs` | nodes, and rows of values in them |
 //! | `cursor.rs` | gaps between entries, which move in both directions |
+//! | `change.rs` | such gaps beside which entries come and go |
 //! | `iterate.rs` | iteration, in both directions |
 //! | `join.rs` | removing nodes: of empty ones, and of one of two that are joined |
 //! | `ranked.rs` | trees that know how many entries lie below each child |
 
+mod change;
 mod cursor;
 mod iterate;
 mod join;
@@ -16,6 +18,7 @@ mod ranked;
 
 use std::marker::PhantomData;
 
+pub use change::CursorMut;
 pub use cursor::Cursor;
 pub use iterate::{Backwards, Range};
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};

@@ -2,7 +2,26 @@
 
 #![allow(unsafe_code)]
 
-pub use imp::{SUPPORTED, drop_line, fence, full_fence, stream, write_back, write_back_lines};
+pub use imp::{SUPPORTED, drop_line, fence, full_fence, stream, stream_from, write_back, write_back_lines};
+
+/// [`stream_from`] by a line on its way.
+///
+/// # Safety
+/// As for [`stream_from`].
+#[cfg(any(all(target_arch = "x86_64", not(miri)), all(target_arch = "aarch64", target_os = "linux", not(miri))))]
+unsafe fn stream_by_lines(to: *mut u8, from: *const u8, bytes: usize) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    for at in (0..bytes).step_by(64) {
+        let mut line = [0; 64];
+        for (number, place) in line.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            // SAFETY: the word lies in the source, which the caller vouches for; an atomic load needs no more than a pointer that may be read.
+            let word = unsafe { AtomicU64::from_ptr(from.add(at + 8 * number).cast_mut().cast()) };
+            *place = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        // SAFETY: by the caller.
+        unsafe { stream(to.add(at), &line) };
+    }
+}
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod imp {
@@ -115,6 +134,53 @@ mod imp {
                 _mm256_stream_si256(to.add(at).cast::<__m256i>(), part);
             }
         }
+    }
+
+    /// As [`stream_from`], half a line at a time.
+    ///
+    /// # Safety
+    /// As for [`stream_from`]; the processor has AVX, and there is a line at least.
+    #[target_feature(enable = "avx")]
+    unsafe fn stream_wide(to: *mut u8, from: *const u8, bytes: usize) {
+        // SAFETY: the instructions read the source and store to the destination, which the caller vouches for. Whatever they read while others
+        // store, in pieces of whatever size, a sequence of loads of the words would read too, each repeated as often as need be.
+        unsafe {
+            asm!(
+                "2:",
+                "vmovdqu {low}, [{from}]",
+                "vmovdqu {high}, [{from} + 32]",
+                "vmovntdq [{to}], {low}",
+                "vmovntdq [{to} + 32], {high}",
+                "add {from}, 64",
+                "add {to}, 64",
+                "sub {left}, 64",
+                "jnz 2b",
+                low = out(ymm_reg) _,
+                high = out(ymm_reg) _,
+                from = inout(reg) from => _,
+                to = inout(reg) to => _,
+                left = inout(reg) bytes => _,
+                options(nostack)
+            );
+            std::arch::x86_64::_mm256_zeroupper();
+        }
+    }
+
+    /// Stores whole lines around the cache that others may store to meanwhile, each word at once; complete after [`fence`].
+    ///
+    /// # Safety
+    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do not overlap; those that are read are changed by
+    /// atomic stores alone.
+    pub unsafe fn stream_from(to: *mut u8, from: *const u8, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        if std::arch::is_x86_feature_detected!("avx") {
+            // SAFETY: by the caller; the processor has the instructions.
+            return unsafe { stream_wide(to, from, bytes) };
+        }
+        // SAFETY: by the caller.
+        unsafe { super::stream_by_lines(to, from, bytes) }
     }
 
     /// Stores whole lines around the cache; complete after [`fence`].
@@ -233,6 +299,16 @@ mod imp {
             (0..lines.len()).step_by(LINE).for_each(|at| write_back(to.add(at)));
         }
     }
+
+    /// Stores whole lines that others may store to meanwhile, and writes them back; complete after [`fence`].
+    ///
+    /// # Safety
+    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do not overlap; those that are read are changed by
+    /// atomic stores alone.
+    pub unsafe fn stream_from(to: *mut u8, from: *const u8, bytes: usize) {
+        // SAFETY: by the caller.
+        unsafe { super::stream_by_lines(to, from, bytes) }
+    }
 }
 
 /// Elsewhere durability comes from `msync` alone.
@@ -277,6 +353,14 @@ mod imp {
     /// # Safety
     /// Never called, because `SUPPORTED` is false.
     pub unsafe fn stream(_: *mut u8, _: &[u8]) {
+        unreachable!("lines are streamed only where that is supported");
+    }
+
+    /// Stores lines around the cache.
+    ///
+    /// # Safety
+    /// Never called, because `SUPPORTED` is false.
+    pub unsafe fn stream_from(_: *mut u8, _: *const u8, _: usize) {
         unreachable!("lines are streamed only where that is supported");
     }
 }

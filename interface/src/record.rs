@@ -34,6 +34,9 @@ pub const POOL_APPLIED: u64 = 2 * LINE_U64;
 /// Offset in the pool of the confirmed word: 0 for none, else [`crate::seal::seal_word`] of a number. Every record up to that number that is in the log
 /// was durable once, with what it says lies at home.
 pub const POOL_CONFIRMED: u64 = POOL_APPLIED + 8;
+/// Offset in the pool of a word that says in which mode the last program would have been the faster ([`crate::seal::seal_word`]: 1 a working copy, 2 in place);
+/// anything else says nothing, and nothing but speed depends on it.
+pub const POOL_HABIT: u64 = POOL_CONFIRMED + 8;
 const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);
 
 layout! {
@@ -216,14 +219,56 @@ impl<'a> Operation<'a> {
     }
 }
 
+/// Checksums of two parts one after the other: that of the first, multiplied by a power of x in the field of CRC-32C, and that of the second. By squaring it takes
+/// as many steps as the length has bits, as zlib's `crc32_combine` does since 1.2.12.
+mod joined {
+    /// Its polynomial, lowest coefficient in the highest bit.
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    const ONE: u32 = 1 << 31;
+
+    const fn product(a: u32, mut b: u32) -> u32 {
+        let (mut sum, mut bit) = (0, ONE);
+        while bit != 0 {
+            if a & bit != 0 {
+                sum ^= b;
+            }
+            b = b >> 1 ^ if b & 1 == 0 { 0 } else { POLYNOMIAL };
+            bit >>= 1;
+        }
+        sum
+    }
+
+    /// x to the power of 8, 16, 32 and so on: what so many bytes shift by.
+    const POWERS: [u32; 32] = {
+        let mut powers = [1 << 23; 32];
+        let mut at = 1;
+        while at < 32 {
+            powers[at] = product(powers[at - 1], powers[at - 1]);
+            at += 1;
+        }
+        powers
+    };
+
+    /// What a checksum adds to that of something with so many bytes behind it, fewer than 4 Gi.
+    pub fn shifted(sum: u32, bytes: u64) -> u32 {
+        let set = (0..32).filter(|bit| bytes >> bit & 1 == 1);
+        set.fold(sum, |sum, bit| product(POWERS[bit], sum))
+    }
+}
+
 /// The checksum of a record that is seen in pieces.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordSum {
     crc: u32,
     begun: bool,
 }
 
 impl RecordSum {
+    /// That of operations alone: what is added first is no head.
+    pub fn of_operations() -> RecordSum {
+        RecordSum { crc: 0, begun: true }
+    }
+
     /// Adds the next bytes of the record. The first ones are the head, at least the field of the checksum, which does not count.
     pub fn add(&mut self, piece: &[u8]) {
         let skipped = if self.begun { 0 } else { 4 };
@@ -254,6 +299,15 @@ impl RecordHead {
         sum.put(record);
     }
 
+    /// The head with the checksum of a record, given that of the operations behind it alone.
+    pub fn over(&self, operations: RecordSum) -> [u8; Self::SIZE] {
+        let mut head = self.to_bytes();
+        let bytes = u64::from(self.bytes) - Self::SIZE as u64;
+        let crc = joined::shifted(crc32c::crc32c(&head[4..]), bytes) ^ operations.crc;
+        RecordSum { crc, begun: true }.put(&mut head);
+        head
+    }
+
     /// The record at the start of `bytes`, if it is whole and of the segment with this nonce: head and operations.
     pub fn decode(bytes: &[u8], nonce: u64) -> Option<(RecordHead, &[u8])> {
         let head = RecordHead::from_bytes(bytes.first_chunk()?);
@@ -272,6 +326,25 @@ impl RecordHead {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sums_of_parts_join() {
+        let bytes: Vec<u8> = (0..70_000u32).map(|at| (at * at >> 5) as u8).collect();
+        for cut in [0, 1, 7, 64, 4096, 69_999, 70_000] {
+            let (first, second) = bytes.split_at(cut);
+            let sum = joined::shifted(crc32c::crc32c(first), second.len() as u64) ^ crc32c::crc32c(second);
+            assert_eq!(sum, crc32c::crc32c(&bytes), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_comes_later_seals_what_is_behind_it() {
+        let whole = record(&[Operation::Store(4096, &[7; 1000]), Operation::Set(64, 3)], 5);
+        let (head, operations) = RecordHead::decode(&whole, 5).expect("it is whole");
+        let mut sum = RecordSum::of_operations();
+        operations.chunks(100).for_each(|piece| sum.add(piece));
+        assert_eq!(head.over(sum), whole[..RecordHead::SIZE]);
+    }
 
     fn record(operations: &[Operation<'_>], nonce: u64) -> Vec<u8> {
         let mut record = vec![0; RecordHead::SIZE];

@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     LeavesTornRecords,
     /// Of a place that is longer than its object the log holds the object alone, where it leaves out what is as it was.
     ForgetsWhatIsBehind,
+    /// New bytes go home over old ones of which a recovery would replay older records.
+    LeavesRecordsBeneath,
 }
 
 #[cfg(test)]

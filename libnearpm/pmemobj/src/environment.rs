@@ -42,8 +42,10 @@ pub fn options(prefault: bool) -> Result<Options, Errno> {
         Err(_) | Ok("") => None,
         Ok(text) => Some(text.parse().map_err(|_| refuse("NEARPM_POWER_CUT", text, "fence=N,event=N,seed=N,evict=N"))?),
     };
+    let by_use = var("NEARPM_MODE").map_or(true, |mode| mode.is_empty());
     Ok(Options::new()
         .mode(mode)
+        .mode_by_use(by_use)
         .mechanism(mechanism)
         .engine(engine)
         .survives(survives)

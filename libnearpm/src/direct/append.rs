@@ -9,8 +9,10 @@ use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead};
 
 use super::log::{Lane, Stamp, WORTH_A_TRUNCATION, Writer};
+use super::outside::Copied;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
+use super::truncate::sizes;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::options::Durability;
@@ -101,10 +103,7 @@ impl DirectPool {
         let first = if first == 0 { sequence } else { first };
         let depends = self.unacknowledged.newest();
         let applied = self.applied.load(Ordering::Relaxed);
-        self.heap.log(logged.map(|range| {
-            let pending = !homed || range.end - range.start < LONG_RANGE;
-            (range, pending)
-        }));
+        self.note_logged(logged, homed);
         let shard = &mut *shard;
         let to = &mut shard.lanes[lane];
         if kind == Kind::Undo && to.open == 0 {
@@ -127,20 +126,31 @@ impl DirectPool {
             self.unacknowledged.raise(last);
         }
         if homed {
-            // With the shard locked: a truncation would declare the records dead while their bytes are on the way.
-            let long = records.iter().filter_map(Record::long);
-            // The records are durable: a recovery brings home what is not copied here.
-            long.clone()
-                .try_for_each(|range| self.copy_home(range, false, &mut shard.piece))
-                .map_err(|error| self.poison(error))?;
-            shard.tally.fences += 1;
-            shard.tally.lines_written_back +=
-                long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();
-            self.medium.backing().drain().map_err(|error| self.poison(error))?;
+            self.copy_long_home(records, shard).map_err(|error| self.poison(error))?;
         }
         // Long ranges came from the view just now.
         self.alive().map_err(|error| self.poison(error))?;
         Ok(sequence)
+    }
+
+    /// Records name ranges of the heap; the long ones of them may go home at once.
+    #[inline]
+    pub(super) fn note_logged(&self, ranges: impl Iterator<Item = Range<u64>>, homed: bool) {
+        self.heap.log(ranges.map(|range| {
+            let pending = !homed || range.end - range.start < LONG_RANGE;
+            (range, pending)
+        }));
+    }
+
+    /// Copies what long records hold home, with their shard locked: a truncation would declare them dead while their bytes are on the way. They are
+    /// durable: a recovery brings home what is not copied here.
+    #[cfg_attr(test, track_caller)]
+    pub(super) fn copy_long_home(&self, records: &Records, shard: &mut ShardState) -> Result<(), Error> {
+        let long = records.iter().filter_map(Record::long);
+        long.clone().try_for_each(|range| self.copy_home(range, Copied::Covered, &mut shard.piece))?;
+        shard.tally.fences += 1;
+        shard.tally.lines_written_back += long.map(|range| lines_of(range.start, range.end - range.start)).sum::<u64>();
+        self.medium.backing().drain()
     }
 
     /// Whether the long ones among the ranges of a transaction can go home as soon as their records are durable, when the view still has
@@ -176,12 +186,23 @@ impl DirectPool {
     }
 
     /// Locks a shard when the records fit into its lane, making room if need be.
-    fn fit(
+    pub(super) fn fit(
         &self,
         slot: usize,
         lane: usize,
         records: &Records,
         kind: Kind,
+    ) -> Result<MutexGuard<'_, ShardState>, Error> {
+        self.fit_with(slot, lane, records, sizes(records, kind))
+    }
+
+    /// As [`DirectPool::fit`], when there is room for records of these sizes, of which the first are those.
+    pub(super) fn fit_with(
+        &self,
+        slot: usize,
+        lane: usize,
+        records: &Records,
+        sizes: impl Iterator<Item = (u64, u64)> + Clone,
     ) -> Result<MutexGuard<'_, ShardState>, Error> {
         loop {
             let mut shard = self.shards[slot].lock();
@@ -191,12 +212,12 @@ impl DirectPool {
             if shard.lanes.is_empty() {
                 shard.lanes.push(Lane::default());
             }
-            if self.fits(&shard.lanes[lane], records, kind) {
+            if self.fit_of(&shard.lanes[lane], sizes.clone()) {
                 shard.lanes[lane].try_reserve(records).map_err(Error::no_memory("the log"))?;
                 return Ok(shard);
             }
             drop(shard);
-            self.make_room(slot, lane, records, kind)?;
+            self.make_room_for(slot, lane, sizes.clone())?;
         }
     }
 }

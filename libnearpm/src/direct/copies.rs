@@ -56,6 +56,7 @@ impl DirectPool {
         }
         {
             let mut shard = self.shards[slot()].lock();
+            shard.outside_bytes += range.end - range.start;
             shard.tally.lines_written_back += lines_of(range.start, range.end - range.start);
             shard.tally.fences += 1;
         }

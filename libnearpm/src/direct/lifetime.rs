@@ -10,6 +10,7 @@ use nearpm_interface::seal;
 
 use super::DirectPool;
 use super::by_mechanism::ByMechanism;
+use super::habit;
 use super::known::Known;
 use super::lint::Linter;
 use super::once;
@@ -82,8 +83,9 @@ impl PoolType for DirectPool {
     }
 
     fn start(Opening { request, medium, members, location }: Opening<'_>) -> Result<DirectPool, Error> {
-        let (options, mode) = (request.options, request.mode());
+        let options = request.options;
         let (medium, head) = (Arc::new(medium), *members.stripes.whole());
+        let mode = habit::mode(request.mode(), options, &medium);
         let request = request.with_medium(&medium, &head);
         request.check(location)?;
         members.drop_left_lines(&medium)?;
@@ -265,7 +267,7 @@ impl DirectPool {
         let mut mechanism = self.settled()?;
         let turn = self.truncation()?;
         let mut shards = self.lock_all();
-        if shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
+        if self.mode == Mode::InPlace && shards.iter().any(|shard| shard.lanes.iter().any(|lane| lane.busy)) {
             // A transaction was left open: the next open takes it back.
             return Ok(());
         }
@@ -277,6 +279,7 @@ impl DirectPool {
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();
         self.drop_segments(&segments)?;
         self.medium.put_word(POOL_CONFIRMED, 0);
+        self.note_habit(&shards);
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);

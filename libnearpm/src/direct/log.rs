@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 
 use nearpm_interface::geometry::LINE_U64;
-use nearpm_interface::record::{Kind, RecordHead, SegmentHead};
+use nearpm_interface::record::{Kind, RecordHead, RecordSum, SegmentHead};
 
 use super::records::{Record, Records};
 use crate::memory::{Backing, View};
@@ -42,6 +42,30 @@ pub(crate) struct Stamp {
     pub depends: u64,
     /// Kind of the last record. Those before a commit are its parts; undo records are alike.
     pub kind: Kind,
+}
+
+/// A record of old bytes in the log whose head is not there: nothing counts of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headless {
+    /// Offset in the pool.
+    pub at: u64,
+    /// Bytes of head and operations.
+    pub bytes: u64,
+    /// See [`SegmentHead::nonce`].
+    pub nonce: u64,
+    /// The checksum of its operations.
+    pub sum: RecordSum,
+}
+
+/// The newest record of segments with records whose heads are to come: they are not free.
+const TO_COME: u64 = u64::MAX;
+
+/// Where a lane stood before it got records without heads.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    current: usize,
+    cursor: u64,
+    last: u64,
 }
 
 /// A piece of the log.
@@ -161,8 +185,10 @@ pub(crate) struct Lane {
     spare: Pending,
     /// Number of the first record of the transaction in place that is open here, 0 for none.
     pub open: u64,
-    /// A transaction in place has the lane.
+    /// A transaction has the lane for itself.
     pub busy: bool,
+    /// It has records here whose heads are to come.
+    held: Option<Held>,
     /// Transactions whose commit relies on the segments: none goes while there are some.
     pub promises: u32,
 }
@@ -195,7 +221,14 @@ impl Lane {
         // In the order of `fits`.
         let others = (0..self.segments.len()).filter(|&at| at != self.current);
         let order = std::iter::once(self.current).chain(others);
-        let mut segments = order.filter_map(|at| self.segments.get(at)).map(|segment| segment.bytes - SEGMENT_HEAD);
+        let mut segments = order.filter_map(|at| {
+            let segment = self.segments.get(at)?;
+            Some(match segment.last {
+                TO_COME if at == self.current => segment.bytes - self.cursor,
+                TO_COME => 0,
+                _ => segment.bytes - SEGMENT_HEAD,
+            })
+        });
         let mut left = 0;
         for stride in strides {
             while left < stride {
@@ -297,6 +330,62 @@ impl Lane {
         };
     }
 
+    /// The place of a record that fits, in which segment it is; `next` is where a free one is looked for.
+    fn take_place(&mut self, kind: Kind, stride: u64, next: &mut usize, applied: u64, backing: &Backing) -> u64 {
+        if self.cursor + room_for(kind, stride) > self.segments[self.current].bytes {
+            let free = self.next_free(*next, applied, room_for(kind, stride));
+            self.current = free.expect("the caller asked whether the records fit");
+            *next = self.current + 1;
+            self.cursor = SEGMENT_HEAD;
+        }
+        let segment = &mut self.segments[self.current];
+        let at = segment.offset + self.cursor;
+        self.cursor += stride;
+        if self.cursor > segment.ahead {
+            segment.write_ahead(backing, self.cursor);
+        }
+        at
+    }
+
+    /// Writes long records that fit, of old bytes, without their heads, and adds them to `to`, which has room for them.
+    #[cfg_attr(test, track_caller)]
+    pub fn append_headless(
+        &mut self,
+        (backing, view): (&Backing, &View),
+        records: &mut Records,
+        applied: u64,
+        to: &mut Vec<Headless>,
+    ) {
+        if self.held.is_none() {
+            let last = self.segments[self.current].last;
+            self.held = Some(Held { current: self.current, cursor: self.cursor, last });
+            self.promises += 1;
+        }
+        let mut next = 0;
+        for index in 0..records.len() {
+            let (bytes, stride) =
+                records.iter().nth(index).map(|r| (r.bytes(), r.stride())).expect("it is one of them");
+            let at = self.take_place(Kind::Undo, stride, &mut next, applied, backing);
+            let segment = &mut self.segments[self.current];
+            segment.last = TO_COME;
+            let nonce = segment.nonce;
+            to.push(Headless { at, bytes, nonce, sum: records.write_headless(index, backing, view, at) });
+        }
+    }
+
+    /// Records without heads got them, the newest of which has a number; or none will, and their places are free.
+    pub fn end_headless(&mut self, newest: Option<u64>) {
+        let Some(held) = self.held.take() else { return };
+        self.promises -= 1;
+        if newest.is_none() {
+            (self.current, self.cursor) = (held.current, held.cursor);
+            self.segments[held.current].last = held.last;
+        }
+        for segment in self.segments.iter_mut().filter(|segment| segment.last == TO_COME) {
+            segment.last = newest.unwrap_or(0);
+        }
+    }
+
     /// Writes records that fit. They count when a drain follows. Long ones that are `homed` need no more.
     #[cfg_attr(test, track_caller)]
     pub fn append(
@@ -313,12 +402,7 @@ impl Lane {
         for index in 0..count {
             let (bytes, stride) =
                 records.iter().nth(index).map(|r| (r.bytes(), r.stride())).expect("it is one of them");
-            let room = room_for(stamp.kind, stride);
-            if self.cursor + room > self.segments[self.current].bytes {
-                self.current = self.next_free(next, applied, room).expect("the caller asked whether the records fit");
-                next = self.current + 1;
-                self.cursor = SEGMENT_HEAD;
-            }
+            let at = self.take_place(stamp.kind, stride, &mut next, applied, backing);
             let segment = &mut self.segments[self.current];
             let last = index + 1 == count;
             let sequence = stamp.sequence + index as u64;
@@ -332,12 +416,7 @@ impl Lane {
                 kind: if last || stamp.kind == Kind::Undo { stamp.kind } else { Kind::Part } as u32,
                 parts: if last && stamp.kind == Kind::Commit { count as u32 - 1 } else { 0 },
             };
-            let at = segment.offset + self.cursor;
             segment.last = sequence;
-            self.cursor += stride;
-            if self.cursor > segment.ahead {
-                segment.write_ahead(backing, self.cursor);
-            }
             let here = records.write(index, head, backing, view, at);
             let place = match here {
                 _ if stamp.kind == Kind::Undo => continue,

@@ -7,7 +7,7 @@
 //! | mode | the program works on | a snapshot | a commit |
 //! |---|---|---|---|
 //! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
-//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; in persistent memory one more for new objects of 512 B and more, and for ranges of 16 KiB and more |
+//! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; in persistent memory one more for new objects of 512 B and more, and for ranges of 16 KiB and more; three more for transactions that add more than 2 MiB |
 //!
 //! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
 //! when its segment is full (a *truncation*), so that bytes that change often go home once.
@@ -28,9 +28,11 @@
 //! | `differences.rs` | what of a transaction has changed, where a log's bytes are dear |
 //! | `records.rs` | the records of one append |
 //! | `log.rs` | lanes and segments, and where records lie in them |
+//! | `old.rs` | old bytes of large transactions, which the log keeps |
 //! | `once.rs` | new objects that are written once, to their place |
 //! | `known.rs` | which records are durable, and which of them a recovery will know to be |
 //! | `lint.rs` | finding faults of the program |
+//! | `habit.rs` | how the last program has used the pool, for the choice of a mode |
 //! | `shard.rs` | what each thread has for itself |
 //! | `snapshot.rs` | reads of the pool as it was, which no writer waits for |
 //! | `together.rs` | threads that wait for the card together |
@@ -42,10 +44,12 @@ mod by_mechanism;
 mod copies;
 mod differences;
 mod grow;
+mod habit;
 mod known;
 mod lifetime;
 mod lint;
 mod log;
+mod old;
 mod once;
 #[cfg(test)]
 mod orders;

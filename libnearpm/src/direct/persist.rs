@@ -34,6 +34,22 @@ const AS_FAST_BY_LOG: u64 = 2048;
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
 const LONG_PERSIST: u64 = 64 * 1024;
 
+fn bytes_of(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// What is known of bytes that go home.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// Some differ from what is there.
+    Changed,
+    /// Most differ from what is there, so that nobody looks.
+    Written,
+    /// Most differ, and nobody relies on what is there before another record: of a new object, or of what a recovery stores over. By way of no
+    /// buffer.
+    Covered,
+}
+
 /// Whether two lines are the same; written so that it becomes a few instructions and no call.
 #[inline]
 fn is_same(one: &[u8; LINE], other: &[u8; LINE]) -> bool {
@@ -116,16 +132,16 @@ impl DirectPool {
             // Records of what was here before would be written over it, and records that speak of bytes here would not find them.
             self.truncate_beside(&self.truncation()?)?;
         }
-        self.copy_home(range, true, &mut Vec::new())
+        self.copy_home(range, Copied::Covered, &mut Vec::new())
     }
 
-    /// Copies bytes of the view home, by way of a buffer. They are durable with the next drain of this thread. `all_new`: most of them differ from
-    /// what is there, so that nobody looks.
+    /// Copies bytes of the view home. They are durable with the next drain of this thread.
     ///
     /// # Errors
-    /// The view has lost bytes, whose place zeros took: those do not go home.
+    /// The view has lost bytes, whose place zeros took: those do not go home, unless the bytes there are [covered](Copied::Covered).
     #[cfg_attr(test, track_caller)]
-    pub(super) fn copy_home(&self, range: &Range<u64>, all_new: bool, piece: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn copy_home(&self, range: &Range<u64>, what: Copied, piece: &mut Vec<u8>) -> Result<(), Error> {
+        let all_new = what != Copied::Changed;
         let backing = self.medium.backing();
         let bytes = range.end - range.start;
         piece.clear();
@@ -145,6 +161,14 @@ impl DirectPool {
         let mut at = range.start;
         while at < range.end {
             let (length, whole) = next_piece(at..range.end, STREAMED as u64);
+            if whole && what == Copied::Covered {
+                let (rest, _) = next_piece(at..range.end, u64::MAX);
+                if backing.stream_from(self.view(), at, rest) {
+                    self.alive().map_err(|error| self.poison(error))?;
+                    at += rest;
+                    continue;
+                }
+            }
             piece.clear();
             self.view().append(at, length as usize, piece);
             self.alive().map_err(|error| self.poison(error))?;
@@ -186,7 +210,7 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::persist`]: [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::NoMemory`]; what the medium refuses poisons the pool.
     pub fn persist_words(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
-        self.persist_unlogged(ranges, false)
+        self.persist_unlogged(ranges, Copied::Changed)
     }
 
     /// As [`DirectPool::persist_words`] of a range that has just been written as a whole, as by a copy or a fill: what is at home is not compared with it.
@@ -194,12 +218,13 @@ impl DirectPool {
     /// # Errors
     /// As [`DirectPool::persist_words`].
     pub fn persist_written(&self, range: Range<u64>) -> Result<(), Error> {
-        self.persist_unlogged(&[range], true)
+        self.persist_unlogged(&[range], Copied::Written)
     }
 
-    fn persist_unlogged(&self, ranges: &[Range<u64>], all_new: bool) -> Result<(), Error> {
+    fn persist_unlogged(&self, ranges: &[Range<u64>], what: Copied) -> Result<(), Error> {
         self.admit(ranges)?;
         if self.mode == Mode::InPlace {
+            self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
             return self.write_back_and_drain(ranges.iter().cloned());
         }
         if let Some(by) = &self.by_mechanism {
@@ -211,12 +236,14 @@ impl DirectPool {
             return self.persist_by_log(ranges);
         }
         if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {
+            self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
             return self.persist_by_log(ranges);
         }
         let mut shard = self.shards[slot()].lock();
         let shard = &mut *shard;
+        shard.outside_bytes += bytes_of(ranges);
         for range in ranges {
-            self.copy_home(range, all_new, &mut shard.piece)?;
+            self.copy_home(range, what, &mut shard.piece)?;
             shard.tally.lines_written_back += lines_of(range.start, range.end - range.start);
         }
         shard.tally.fences += 1;
@@ -232,7 +259,7 @@ impl DirectPool {
     /// the log is brought home, so that a program that leaves off with transactions leaves off with the log. Gives whether no record names the ranges now.
     #[cold]
     fn bring_often_logged_home(&self, ranges: &[Range<u64>]) -> Result<bool, Error> {
-        if ranges.iter().map(|range| range.end - range.start).sum::<u64>() > AS_FAST_BY_LOG {
+        if bytes_of(ranges) > AS_FAST_BY_LOG {
             return Ok(false);
         }
         let logged = {

@@ -452,9 +452,10 @@ impl DirectPool {
         if promised {
             shard.lanes[lane].promises -= 1;
         }
-        if self.mode == Mode::InPlace {
+        if self.mode == Mode::InPlace || lane != COMMIT_LANE {
             let lane = &mut shard.lanes[lane];
             (lane.busy, lane.open) = (false, 0);
+            lane.end_headless(None);
         }
         shard.spare.push(spare);
         count(&mut shard.tally);

@@ -249,7 +249,11 @@ impl Records {
         let record = &mut self.records[index];
         record.at = at;
         if let Some(range) = record.long.clone() {
-            stream_long(head, &range, backing, view, at, &mut self.piece);
+            let (mut first, sum) = stream_operations(Some(head), &range, backing, view, at, &mut self.piece);
+            sum.put(&mut first);
+            if view.is_whole() && backing.is_whole() {
+                backing.stream(at, &first);
+            }
             return None;
         }
         let start = record.place.start;
@@ -257,6 +261,18 @@ impl Records {
         head.seal(whole);
         backing.stream(at, whole);
         Some(whole)
+    }
+}
+
+impl Records {
+    /// Writes what is behind the head of a long record to its place in the pool, and gives its checksum. Nothing counts of it before a head comes
+    /// there ([`RecordHead::over`]).
+    #[cfg_attr(test, track_caller)]
+    pub fn write_headless(&mut self, index: usize, backing: &Backing, view: &View, at: u64) -> RecordSum {
+        let range = self.records[index].long.clone().expect("it is a long one");
+        let (first, sum) = stream_operations(None, &range, backing, view, at, &mut self.piece);
+        backing.stream(at, &first);
+        sum
     }
 }
 
@@ -269,16 +285,28 @@ fn store_operation(view: &View, at: u64, bytes: usize, to: &mut Vec<u8>) {
     }
 }
 
-/// Writes a long record. Its first line goes last, because it holds the checksum: not at all where the view has lost something, so that zeros
-/// in the place of it do not count.
+/// A line.
+const LINE: usize = LINE_U64 as usize;
+
+/// Writes a long record but for its first line, which goes last, because it holds the checksum: not at all where the view has lost something, so that zeros
+/// in the place of it do not count. Gives that line, and the checksum: of all of the record, or without a head of its operations alone.
 #[cfg_attr(test, track_caller)]
-fn stream_long(head: RecordHead, range: &Range<u64>, backing: &Backing, view: &View, at: u64, piece: &mut Vec<u8>) {
-    const LINE: usize = LINE_U64 as usize;
+fn stream_operations(
+    head: Option<RecordHead>,
+    range: &Range<u64>,
+    backing: &Backing,
+    view: &View,
+    at: u64,
+    piece: &mut Vec<u8>,
+) -> ([u8; LINE], RecordSum) {
     let mut first = None;
-    let mut sum = RecordSum::default();
+    let (mut sum, mut left_out) = match head {
+        Some(_) => (RecordSum::default(), 0),
+        None => (RecordSum::of_operations(), RecordHead::SIZE),
+    };
     let (mut to, mut from) = (at, range.start);
     piece.clear();
-    piece.extend_from_slice(&head.to_bytes());
+    piece.extend_from_slice(&head.map_or([0; RecordHead::SIZE], |head| head.to_bytes()));
     while from < range.end {
         let bytes = (range.end - from).min(MAX_STORE_BYTES as u64) as usize;
         store_operation(view, from, bytes, piece);
@@ -288,7 +316,7 @@ fn stream_long(head: RecordHead, range: &Range<u64>, backing: &Backing, view: &V
             continue;
         }
         let summed = if last { piece.len() } else { piece.len() / LINE * LINE };
-        sum.add(&piece[..summed]);
+        sum.add(&piece[std::mem::take(&mut left_out)..summed]);
         if last {
             piece.resize(piece.len().next_multiple_of(LINE), 0);
         }
@@ -299,9 +327,5 @@ fn stream_long(head: RecordHead, range: &Range<u64>, backing: &Backing, view: &V
         to += whole as u64;
         piece.drain(..whole);
     }
-    let mut first = first.expect("a long range has bytes");
-    sum.put(&mut first);
-    if view.is_whole() && backing.is_whole() {
-        backing.stream(at, &first);
-    }
+    (first.expect("a long range has bytes"), sum)
 }

@@ -36,6 +36,8 @@ pub(crate) struct ShardState {
     /// Transactions that have ended, with the memory of their buffers.
     pub spare: Vec<Transaction>,
     pub tally: Statistics,
+    /// Bytes that became durable outside of transactions.
+    pub outside_bytes: u64,
     /// Persists that went by the log, since a truncation was made because of them.
     pub logged_persists: u32,
 }

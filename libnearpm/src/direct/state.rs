@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use super::log::{WORTH_A_TRUNCATION, Writer};
+use super::log::{Headless, WORTH_A_TRUNCATION, Writer};
 use super::records::{HomeSum, LONG_RANGE, Record, Records};
 use super::{DirectPool, Mode, differences};
 use crate::error::Error;
@@ -32,6 +32,13 @@ pub(super) fn no_memory() -> impl FnOnce(TryReserveError) -> Error {
     Error::no_memory("what a transaction has to remember")
 }
 
+/// Old bytes that the log keeps.
+#[derive(Default)]
+pub(super) struct OldBytes {
+    pub records: Vec<Headless>,
+    pub ranges: IntervalSet,
+}
+
 #[derive(Default)]
 pub(super) struct State {
     pub slot: usize,
@@ -50,6 +57,8 @@ pub(super) struct State {
     pub saved_ranges: Vec<(u64, usize)>,
     /// The same by offset, for a commit that logs what has changed.
     saved_by_offset: Vec<differences::Saved>,
+    /// Old bytes that the log keeps, and the ranges that they are of.
+    pub old: OldBytes,
     /// Undo records of long ranges, which hold the old bytes: offset in the pool, bytes.
     pub saved_records: Vec<(u64, u64)>,
     pub allocated: Vec<u64>,
@@ -127,6 +136,8 @@ impl State {
         self.saved.shrink_to(KEPT_BYTES);
         self.saved_ranges.clear();
         self.saved_records.clear();
+        self.old.records.clear();
+        self.old.ranges.clear();
         self.allocated.clear();
         self.home.clear();
         self.sums.clear();
@@ -135,6 +146,11 @@ impl State {
         self.root = None;
         self.logged = 0;
         self.promised = false;
+    }
+
+    /// Whether records of so many bytes more have room for sure.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.logged + bytes <= self.room
     }
 
     /// The commit will have records of so many bytes more: [`range_bytes`], [`WORD_BYTES`]. Those of a small transaction have room whatever
@@ -191,11 +207,17 @@ impl State {
     #[inline]
     pub fn build(&mut self, pool: &DirectPool) -> Result<(), TryReserveError> {
         let differences = self.differences && !self.promised;
-        let Self { records, known, allocated, freed, root, sums, saved, saved_ranges, saved_by_offset, .. } = self;
+        let Self { records, known, old, allocated, freed, root, sums, saved, saved_ranges, saved_by_offset, .. } = self;
         records.begin(pool.record_limit())?;
         if differences {
             differences::by_offset(saved_ranges, saved_by_offset)?;
             differences::log_changed(records, pool.view(), known, saved, saved_by_offset)?;
+        } else if pool.mode() == Mode::WorkingCopy && !old.ranges.is_empty() {
+            self.gaps.clear();
+            known.iter().try_for_each(|range| old.ranges.try_gaps(&range, &mut self.gaps))?;
+            for range in &self.gaps {
+                records.store_from(pool.view(), range.start, range.end - range.start)?;
+            }
         } else if pool.mode() == Mode::WorkingCopy {
             for range in known.iter() {
                 records.store_from(pool.view(), range.start, range.end - range.start)?;
@@ -231,7 +253,8 @@ impl State {
             put_back(offset, &self.saved[start..start + bytes]);
             start += bytes;
         }
-        for &(at, bytes) in &self.saved_records {
+        let kept = self.old.records.iter().map(|record| (record.at, record.bytes));
+        for (at, bytes) in self.saved_records.iter().copied().chain(kept) {
             pool.stored_by(at, bytes, &mut put_back);
         }
     }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::by_mechanism::{ByMechanism, Changes};
 use super::lint::Claims;
-use super::log::Writer;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Position;
@@ -47,6 +46,14 @@ impl Transaction {
         self.0.room
     }
 
+    pub(super) fn state(&self) -> &State {
+        &self.0
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut State {
+        &mut self.0
+    }
+
     fn claims(&self) -> Claims<'_> {
         Claims { known: &self.0.known, fresh: &self.0.fresh, home: &self.0.home }
     }
@@ -80,6 +87,9 @@ impl Transaction {
         if pool.is_watched() {
             pool.tell(self.key(), ranges);
         }
+        if self.logs_old(pool, &range) && self.log_old_bytes(pool, &range)? {
+            return Ok(());
+        }
         self.0.known.try_reserve().map_err(no_memory())?;
         self.0.take_room(pool, range_bytes(&range))?;
         self.snapshot(pool, ranges)?;
@@ -101,7 +111,18 @@ impl Transaction {
         if pool.is_watched() {
             pool.tell(self.key(), &gaps);
         }
-        let room = self.0.take_room(pool, gaps.iter().map(range_bytes).sum());
+        let mut logged = Ok(());
+        gaps.retain(|gap| {
+            let done = logged.is_ok() && self.logs_old(pool, gap) && {
+                let done = self.log_old_bytes(pool, gap);
+                done.unwrap_or_else(|error| {
+                    logged = Err(error);
+                    false
+                })
+            };
+            !done
+        });
+        let room = logged.and_then(|()| self.0.take_room(pool, gaps.iter().map(range_bytes).sum()));
         let added = room.and_then(|()| self.snapshot(pool, &gaps));
         let added = added.and_then(|()| self.0.know(&gaps).map_err(no_memory()));
         self.0.gaps = gaps;
@@ -311,11 +332,15 @@ impl Transaction {
             pool.write_back_and_drain(std::iter::empty())?;
         }
         state.build(pool).map_err(no_memory())?;
-        if state.records.is_empty() && state.first == 0 {
+        if state.records.is_empty() && state.first == 0 && state.old.ranges.is_empty() {
             return Ok(0);
         }
         state.records.finish();
-        let writer = Writer { slot: state.slot, lane: state.lane, first: state.first };
+        let writer = state.writer();
+        if !state.old.ranges.is_empty() {
+            // What the records name was left there when they were built.
+            return pool.append_over_old(writer, &mut state.records, &state.old, &state.gaps);
+        }
         let homed = state.records.has_long() && pool.make_homeable(state.known.iter())?;
         pool.append_commit(writer, &mut state.records, state.known.iter(), homed)
     }

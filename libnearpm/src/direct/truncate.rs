@@ -100,7 +100,7 @@ impl Room {
 }
 
 /// Strides of records, and the room that there must be for each.
-fn sizes(records: &Records, kind: Kind) -> impl Iterator<Item = (u64, u64)> + Clone {
+pub(super) fn sizes(records: &Records, kind: Kind) -> impl Iterator<Item = (u64, u64)> + Clone {
     records.iter().map(Record::stride).map(move |stride| (stride, room_for(kind, stride)))
 }
 
@@ -126,14 +126,9 @@ impl DirectPool {
         Ok(turn)
     }
 
-    /// Whether a lane has room for records.
+    /// Whether a lane has room for records of these sizes.
     #[inline]
-    pub(super) fn fits(&self, lane: &Lane, records: &Records, kind: Kind) -> bool {
-        self.fit_of(lane, sizes(records, kind))
-    }
-
-    #[inline]
-    fn fit_of(&self, lane: &Lane, sizes: impl Iterator<Item = (u64, u64)>) -> bool {
+    pub(super) fn fit_of(&self, lane: &Lane, sizes: impl Iterator<Item = (u64, u64)>) -> bool {
         lane.fits(sizes, self.applied.load(Ordering::Relaxed))
     }
 
@@ -188,13 +183,8 @@ impl DirectPool {
         self.heap.log_budget(self.heap.chunks() / LOG_SHARE)
     }
 
-    /// Truncates the log, and adds segments to a lane until the records fit.
-    pub(super) fn make_room(&self, slot: usize, lane: usize, records: &Records, kind: Kind) -> Result<(), Error> {
-        self.make_room_for(slot, lane, sizes(records, kind))
-    }
-
-    /// As [`DirectPool::make_room`], for records of these sizes.
-    fn make_room_for(
+    /// Truncates the log, and adds segments to a lane until records of these sizes fit.
+    pub(super) fn make_room_for(
         &self,
         slot: usize,
         lane: usize,

@@ -213,6 +213,22 @@ impl MappedMemory {
         secured.is_ok()
     }
 
+    /// As [`Memory::stream`] of lines that the view has at the same place; `false` where stores do not go to the mapping, or find no room.
+    pub(super) fn stream_from(&self, view: &View, offset: u64, bytes: u64) -> bool {
+        check_range(self.bytes(), offset, bytes);
+        check_range(view.bytes(), offset, bytes);
+        assert!(offset.is_multiple_of(LINE_U64) && bytes.is_multiple_of(LINE_U64), "whole lines are streamed");
+        if !matches!(self.flush, Flush::Lines | Flush::Order) || !self.is_secure(offset, bytes as usize) {
+            return false;
+        }
+        // SAFETY: the ranges lie in two mappings, whose starts are page aligned; a view is changed by atomic stores, or those of the program, which
+        // answers for them.
+        unsafe {
+            cache::stream_from(self.pointer().add(offset as usize), view.base().add(offset as usize), bytes as usize)
+        };
+        true
+    }
+
     /// A mapping whose page faults are synchronous, which only DAX file systems grant.
     #[cfg(target_os = "linux")]
     fn map_dax(file: &File, bytes: u64) -> Option<Map> {

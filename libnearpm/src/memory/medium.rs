@@ -76,6 +76,14 @@ impl Backing {
         each!(self, memory => memory.stream(offset, lines));
     }
 
+    /// As [`Backing::stream`] of whole lines of the view, which go from there to the same place here. `false`: not here, and nothing has changed.
+    pub fn stream_from(&self, view: &View, offset: u64, bytes: u64) -> bool {
+        match self {
+            Backing::Mapped(memory) => memory.stream_from(view, offset, bytes),
+            _ => false,
+        }
+    }
+
     #[inline]
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {

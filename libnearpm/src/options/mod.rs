@@ -153,6 +153,7 @@ pub struct Options {
     pub(crate) power_cut: Option<PowerCut>,
     pub(crate) growth: Option<Growth>,
     pub(crate) write_once_from: Option<u64>,
+    pub(crate) mode_by_use: bool,
 }
 
 impl Default for Options {
@@ -187,6 +188,7 @@ impl Options {
             power_cut: None,
             growth: None,
             write_once_from: None,
+            mode_by_use: false,
         }
     }
     /// What the program's loads and stores go to. Default: [`Mode::WorkingCopy`] for a [`crate::direct::DirectPool`], [`Mode::Offsets`] for a
@@ -295,6 +297,12 @@ impl Options {
     /// ones to the log first; by default 2 KiB, and never less than 512 B. More suits devices that write many small places slowly.
     pub fn write_once_from(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.write_once_from = bytes.into();
+        self
+    }
+    /// By pointer: a pool that would have a working copy is opened in place where its last program has made much more durable outside of transactions than
+    /// in them, and its medium allows it. Either mode keeps all that is promised.
+    pub fn mode_by_use(mut self, by_use: bool) -> Self {
+        self.mode_by_use = by_use;
         self
     }
     /// How far a [`crate::direct::DirectPool`] in a file may grow while it is open; not at all by default.

@@ -6,7 +6,7 @@ use nearpm_interface::media::{
     POOL_GROWN, POOL_MAGIC, POOL_NEXT_HEAD, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
     SPAN_VERSION,
 };
-use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
+use nearpm_interface::record::{POOL_APPLIED, POOL_HABIT};
 use nearpm_interface::seal;
 
 use crate::damage::Class;
@@ -134,8 +134,8 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
     for lane in 0..head.lanes {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
-    // Both words, which are neighbours.
-    medium.put(POOL_APPLIED, &[0; (POOL_CONFIRMED - POOL_APPLIED) as usize + 8]);
+    // All three words, which are neighbours.
+    medium.put(POOL_APPLIED, &[0; (POOL_HABIT - POOL_APPLIED) as usize + 8]);
     if head.version >= SEALED_VERSION {
         // Others do not grow.
         medium.put_word(POOL_GROWN, 0);

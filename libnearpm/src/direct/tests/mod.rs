@@ -3,8 +3,10 @@
 mod differences;
 mod failures;
 mod fragmentation;
+mod habit;
 mod home;
 mod large;
+mod old;
 mod once;
 mod reused_chunks;
 mod scarce;

@@ -31,6 +31,8 @@ fn programs(folder: &Path) -> Vec<(String, Vec<String>)> {
 /// A manifest with all programs.
 fn manifest(library: &Path, folder: &Path, programs: &[(String, Vec<String>)]) -> String {
     let mut text = String::from("[package]\nname = \"misuse\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n");
+    // Nobody debugs them, or builds them again.
+    text += "[profile.dev]\ndebug = false\nincremental = false\n";
     write!(text, "[dependencies]\nnearpm = {{ path = {library:?} }}\n").unwrap();
     for (name, _) in programs {
         let path = folder.join(format!("{name}.rs"));

@@ -4,8 +4,9 @@
 //! descriptor for the part of it: then it is mapped, and nothing orders its accesses with commands, as the card's
 //! capabilities say.
 //!
-//! Hand-written, since the client of the crate `vfio_user` (whose server the simulated card uses) waits without end for a server that does not
-//! answer, and takes a message that went out in part for a whole one.
+//! Hand-written, since the client of the crate `vfio_user` (whose server the simulated card uses)
+//! waits without end for a server that does not answer, and takes a message that went out in part
+//! for a whole one.
 //!
 //! Nothing here waits longer than the time that [`open`] is given. A server that ends, does not answer, or answers with something else is
 //! given up for good: memory and registers then read all ones, everything else is an error that says what happened, and

@@ -1,7 +1,8 @@
 //! RESP, as it comes from clients: arrays of bulk strings, or a line of words.
 //!
-//! Hand-written, since crates for the protocol (`redis-protocol`, `resp-rs`) read frames: they know no lines of words, begin anew with each piece that
-//! comes, and refuse what is too long in other words than Redis's, which clients compare.
+//! Hand-written, since crates for the protocol (`redis-protocol`, `resp-rs`) read frames: they know
+//! no lines of words, begin anew with each piece that comes, and refuse what is too long in other
+//! words than Redis's, which clients compare.
 
 use std::ops::Range;
 

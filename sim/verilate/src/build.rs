@@ -80,7 +80,8 @@ fn folder(verilator: &Verilator, source: &Source, key: &str) -> Result<PathBuf, 
     cache::entry(key, |scratch| {
         let runtime = runtime(verilator, source)?;
         if source.counters.is_some() {
-            // Only the shim differs from that of the same design with every edge: whole cards are built as both, and take minutes.
+            // Only the shim differs from that of the same design with every edge. Whole cards are
+            // built as both, and take minutes.
             let every_edge = &Source { counters: None, ..source.clone() };
             let base = folder(verilator, every_edge, &self::key(verilator, every_edge)?)?;
             if !base.join(ONE_UNIT).exists() {
@@ -215,7 +216,8 @@ fn link(source: &Source, others: Vec<PathBuf>, runtime: &Path, scratch: &Path) -
     run(&source.top, &mut link).map(|_| ())
 }
 
-/// Compiles each file to an object in `folder`, two at a time, with these [`headers`]; with the files comes where their own headers are.
+/// Compiles each file to an object in `folder`, two at a time, with these [`headers`]; with the
+/// files comes where their own headers are.
 fn compile_all(
     top: &str,
     verilator: &Verilator,

@@ -80,7 +80,7 @@ impl Times {
     pub fn render(&self, most: usize) -> String {
         let mut text = String::new();
         let parts = [
-            ("steps of ./x test", &self.steps, usize::MAX),
+            ("steps of ./x test, without those beside others (+)", &self.steps, usize::MAX),
             ("crates, compiled with their tests", &self.crates, most),
             ("programs in these, compiled and linked", &self.links, most),
             ("Verilated models, made by tests", &self.models, most),
@@ -88,7 +88,8 @@ impl Times {
             ("tests", &self.tests, most),
         ];
         for (title, rows, most) in parts {
-            let sum: f64 = rows.iter().map(|(_, seconds)| seconds).sum();
+            // Steps that went on while others did took no time of their own.
+            let sum: f64 = rows.iter().filter(|(name, _)| !name.starts_with("+ ")).map(|(_, seconds)| seconds).sum();
             let _ = writeln!(text, "{sum:9.1} s  {title} ({})", rows.len());
             for (name, seconds) in rows.iter().take(most) {
                 let _ = writeln!(text, "{seconds:9.1}      {name}");
@@ -168,7 +169,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
             fs::write(path, text).expect("written");
         };
-        write("test-steps.tsv", "lint\t12\ntest\t30\n");
+        write("test-steps.tsv", "lint\t12\n+ check tools\t7\ntest\t30\n");
         write(
             "cargo-timings/cargo-timing.html",
             r#"<script>const UNIT_DATA = [{"i":0,"name":"a","duration":1.5,"sections":null},
@@ -185,14 +186,14 @@ mod tests {
             <testcase name="u" classname="p" time="0.5"/></testsuite></testsuites>"#,
         );
         let times = Times::read(target.path()).expect("the run is read");
-        assert_eq!(times.steps, [("lint".into(), 12.0), ("test".into(), 30.0)]);
+        assert_eq!(times.steps, [("lint".into(), 12.0), ("+ check tools".into(), 7.0), ("test".into(), 30.0)]);
         assert_eq!(times.crates, [("b".into(), 4.0), ("a".into(), 2.0)]);
         assert_eq!(times.links, [("a all \"test\" (test)".into(), 0.5)]);
         assert!(matches!(&times.models[..], [(top, seconds)] if top == "top" && *seconds < 1.0), "{:?}", times.models);
         assert_eq!(times.programs, [("p".into(), 0.75)]);
         assert_eq!(times.tests, [("p u".into(), 0.5), ("p t".into(), 0.25)]);
         let page = times.render(1);
-        assert!(page.contains("42.0 s  steps") && page.contains("12.0      lint"), "{page}");
+        assert!(page.contains("42.0 s  steps") && page.contains("7.0      + check tools"), "{page}");
         assert!(page.contains("p u") && !page.contains("p t"), "{page}");
     }
 

@@ -1,4 +1,5 @@
-//! Rounding: the modes of PTX, and results that a processor has rounded to nearest moved to the side that another mode wants.
+//! Rounding: the modes of PTX, and results that a processor has rounded to nearest moved to the side
+//! that another mode wants.
 
 /// How a value that the target type has not is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

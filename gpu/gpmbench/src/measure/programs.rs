@@ -82,7 +82,7 @@ fn network(bench: &Bench, report: &mut Report) -> Result<()> {
 }
 
 fn gas(bench: &Bench, report: &mut Report) -> Result<()> {
-    // With the fluxes the paper's 8.9 MB.
+    // Its two copies are the paper's 8.9 MB.
     let mesh = Mesh::around_a_rod(bench.scale.pick(156, 232_536));
     let expected = flow_of(&mesh, 3 * EVERY);
     let check = |program: &Cfd| {

@@ -39,7 +39,7 @@
 //! | `stripes`, `memory`, `lint`, `options`, `part` | media, and how pools are created and opened |
 //! | `executor`, `lane` | who makes the copies, and the log rings |
 //! | `heap`, `spans`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
-//! | `recovery` | from the logs to a pool in which none counts: rings, then segments |
+//! | `recovery` | from the logs to a pool in which none counts: rings, then pages that moved, then segments |
 //! | `mechanism`, `alloc`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
 //! | `pool`, `primitives`, `direct`, `pmdk`, `collections`, `check` | what programs and tools use |
 //!

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every logical page has a page of its own, and the pages that none has are in `free`.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use nearpm_interface::geometry::MAX_DEVICES;
@@ -114,6 +115,25 @@ impl Pages {
         Ok((table, faults))
     }
 
+    /// Takes the pages for the next moves that bring logical pages home, at most so many: each with the page that it takes. Where the own page of each
+    /// is another one's, one of them goes to any page. Nothing is to be moved when all are at home.
+    pub fn take_towards_home(&mut self, most: usize) -> Vec<(u64, u64)> {
+        if self.identity {
+            return Vec::new();
+        }
+        let free: HashSet<u64> = self.free.iter().flatten().copied().collect();
+        let away = || (0..self.head.pages).filter(|&logical| self.page(logical) != logical);
+        let mut moves: Vec<_> = away().filter(|own| free.contains(own)).map(|own| (own, own)).take(most).collect();
+        if moves.is_empty() {
+            // They have changed places with each other, so that none of them is on a page without one.
+            let any = |logical| self.free[self.member(logical)].last().map(|&page| (logical, page));
+            moves.extend(away().next().and_then(any));
+        }
+        let taken: HashSet<u64> = moves.iter().map(|&(_, page)| page).collect();
+        self.free.iter_mut().for_each(|free| free.retain(|page| !taken.contains(page)));
+        moves
+    }
+
     /// Whether every logical page is at home.
     pub fn is_identity(&self) -> bool {
         self.identity
@@ -204,8 +224,12 @@ impl Pages {
         std::mem::replace(&mut self.table[logical as usize], page)
     }
 
-    /// Offset in the pool of the table's word for a logical page, and the word: the number of the page on its member.
+    /// Offset in the pool of the table's word for a logical page, and the word: the number of the page on its member, or 0 for one that is at home, so
+    /// that a table in which none is away is blank.
     pub fn word(&self, logical: u64) -> (u64, u64) {
+        if self.page(logical) == logical {
+            return (self.head.table() + 8 * logical, 0);
+        }
         let place = self.stripes.locate(self.offset(self.page(logical)), PAGE_BYTES).offset;
         let page = (place - self.stripes.member().heap()) / PAGE_BYTES;
         (self.head.table() + 8 * logical, seal::seal_word(page))

@@ -3,11 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nearpm::direct::{DirectPool, Mode};
+use nearpm::direct::Mode;
 use nearpm::memory::TestMemory;
-use nearpm::{Error, Mechanism, Options, Problem, Survives};
+use nearpm::prelude::*;
+use nearpm::{Mechanism, Problem};
 
 const BYTES: u64 = 1 << 20;
+
+/// A root.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Words {
+    words: PVec<u64>,
+}
 
 fn options() -> Options {
     Options::new().survives(Survives::ProcessCrash).id(3)
@@ -122,7 +130,44 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
     let pool = Options::new().mechanism(Mechanism::Shadow).create_in(Box::new(memory.clone())).unwrap();
     pool.tx(|tx| tx.alloc_zeroed(64).and_then(|object| tx.set_root(object))).unwrap();
     pool.close().unwrap();
-    assert!(matches!(problem(DirectPool::open_in(Box::new(memory), &options())), Problem::BadOption { .. }));
+    let pool = DirectPool::open_in(Box::new(memory), &options()).unwrap();
+    assert!(pool.recovery().redone > 0 && pool.usable_bytes(pool.root()).unwrap() >= 64, "pages have come home");
+}
+
+/// Under shadow paging the page that one has left is taken by another. Who has not stored to the first must not see the second there.
+#[test]
+fn what_takes_the_place_of_a_page_is_seen_nowhere_else() {
+    const WORDS: u64 = 16 * 512;
+    let (_folder, path) = folder();
+    let path = path.to_str().unwrap();
+    let by_shadow = options().mechanism(Mechanism::Shadow);
+    let pool = DirectPool::create(path, BYTES, &by_shadow).unwrap();
+    let fill = |tx: &mut Tx<'_>| {
+        let words = tx.root_or_zeroed::<Words>()?.words();
+        (0..WORDS).try_for_each(|number| words.push(tx, number))
+    };
+    pool.tx(fill).unwrap();
+    pool.close().unwrap();
+    // What was not stored to since lies in the file.
+    let pool = DirectPool::open(path, &by_shadow).unwrap();
+    let root = pool.tx(|tx| tx.root_or_zeroed::<Words>()).unwrap();
+    let place = |index| Ptr::offset(pool.read(|from| root.words().slot(from, index)).unwrap().expect("it is there"));
+    for page in 0..12 {
+        let (left, taker) = (place(page * 512), page * 512 + 700);
+        let mut tx = pool.begin().unwrap();
+        tx.add(&pool, left..left + 8).unwrap();
+        tx.commit(&pool).unwrap();
+        pool.tx(|tx| root.words().set(tx, taker, 1 << 40 | taker)).unwrap();
+    }
+    let expected =
+        |index: u64| if index % 512 == 188 && (700..700 + 12 * 512).contains(&index) { 1 << 40 | index } else { index };
+    let found = pool.read(|from| root.words().to_vec(from)).unwrap();
+    assert_eq!(found, (0..WORDS).map(expected).collect::<Vec<_>>());
+    assert!(pool.statistics().shadow_pages >= 24);
+    pool.close().unwrap();
+    let again = open(Path::new(path)).unwrap();
+    let root = again.tx(|tx| tx.root_or_zeroed::<Words>()).unwrap();
+    assert_eq!(again.read(|from| root.words().to_vec(from)).unwrap(), found);
 }
 
 #[test]

@@ -408,8 +408,7 @@ fn what_cannot_be_had_together_is_refused_before_anything_is_written() {
     let direct = [
         (options().mode(Mode::InPlace).mechanism(Mechanism::Undo), "use Mode::WorkingCopy"),
         (options().mode(Mode::InPlace).mechanism(Mechanism::Checkpoint), "use Mode::WorkingCopy"),
-        (options().mechanism(Mechanism::Shadow), "use another Options::mechanism"),
-        (options().mode(Mode::InPlace).mechanism(Mechanism::Shadow), "use another Options::mechanism"),
+        (options().mode(Mode::InPlace).mechanism(Mechanism::Shadow), "use Mode::WorkingCopy"),
         (options().mechanism(Mechanism::Redo).engine(Engine::Card), "card:NAME/POOL"),
         (options().mode(Mode::Offsets), "Options::open for Mode::Offsets"),
         (options().caching(Caching::Uncached), "use Caching::WriteBack"),
@@ -434,6 +433,8 @@ fn what_cannot_be_had_together_is_refused_before_anything_is_written() {
     for (with, remedy) in &by_offsets {
         refused(with.create(at, BYTES).map(drop), remedy);
     }
+    let without_spare_pages = options().mechanism(Mechanism::Shadow).spare_pages(0);
+    refused(DirectPool::create(at, BYTES, &without_spare_pages).map(drop), "Options::spare_pages");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     create(&path).close().unwrap();
     let before = fs::read(&path).unwrap();

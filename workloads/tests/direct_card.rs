@@ -290,7 +290,7 @@ fn nothing_acknowledged_is_lost_on_a_simulated_card() {
 }
 
 /// The mechanisms whose copies the card makes.
-const MECHANISMS: [Mechanism; 3] = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint];
+const MECHANISMS: [Mechanism; 4] = Mechanism::ALL;
 
 #[test]
 fn nothing_acknowledged_is_lost_where_commands_bring_commits_home() {

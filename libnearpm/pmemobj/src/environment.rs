@@ -18,7 +18,8 @@ pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mechanism = match var("NEARPM_MECHANISM").as_deref() {
         Err(_) | Ok("" | "record") => None,
         Ok(name) => {
-            Some(name.parse().map_err(|_| refuse("NEARPM_MECHANISM", name, "record, undo, redo or checkpoint"))?)
+            let values = "record, undo, redo, checkpoint or shadow";
+            Some(name.parse().map_err(|_| refuse("NEARPM_MECHANISM", name, values))?)
         }
     };
     let engine = match var("NEARPM_EXECUTOR").as_deref() {

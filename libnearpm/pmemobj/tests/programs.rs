@@ -43,7 +43,7 @@ fn what_cannot_be_had_together_is_refused() {
     let pairs = [
         ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "undo")], "use Mode::WorkingCopy"),
         ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "checkpoint")], "use Mode::WorkingCopy"),
-        ([("NEARPM_MODE", "working-copy"), ("NEARPM_MECHANISM", "shadow")], "Options::mechanism"),
+        ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "shadow")], "use Mode::WorkingCopy"),
         ([("NEARPM_EXECUTOR", "card"), ("NEARPM_MECHANISM", "redo")], "card:NAME/POOL"),
         ([("NEARPM_EXECUTOR", "tape"), ("NEARPM_MECHANISM", "redo")], "auto, cpu or card"),
     ];

@@ -58,7 +58,9 @@ fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
 
 fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
     let layout = HeapLayout::of(head);
+    let has_moved = may_have_moved_pages(medium, head);
     let chunks = match segments::segment_chunks(medium, &layout) {
+        _ if has_moved => Vec::new(),
         Ok(chunks) => chunks,
         Err(error) => return found.push(tables::mend_chunk_word(medium, head, Found::of(&error))),
     };
@@ -67,7 +69,8 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
         Err(error) => {
             let damaged = medium.load_word(POOL_APPLIED);
             // Without segments there is no log, and the word is zero.
-            let mended = if chunks.is_empty() { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
+            let mended =
+                if chunks.is_empty() && !has_moved { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
             return found.push(Found::of(&error).mend_word(mended));
         }
     };
@@ -101,9 +104,17 @@ fn records(medium: &Medium, segment: &SegmentAt, applied: u64, found: &mut Vec<F
     found.push(if let Some(record) = mended { one.mend(record) } else { one });
 }
 
+/// Whether shadow paging may have moved the tables that say where segments are: these have no records that count then, and a recovery looks behind the
+/// rings.
+fn may_have_moved_pages(medium: &Medium, head: &PoolHead) -> bool {
+    let table = head.table()..head.table() + head.pages * 8;
+    let is_used = |lane| recovery::has_entries(medium, head, lane);
+    head.spare > 0 && (medium.words(table).next().is_some() || (0..head.lanes).any(is_used))
+}
+
 /// The segments that can be read.
 pub(super) fn segments_of(medium: &Medium, head: &PoolHead) -> Vec<SegmentAt> {
-    if medium.load_word(POOL_APPLIED) == 0 {
+    if medium.load_word(POOL_APPLIED) == 0 || may_have_moved_pages(medium, head) {
         return Vec::new();
     }
     let layout = HeapLayout::of(head);

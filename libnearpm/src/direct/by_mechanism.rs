@@ -1,4 +1,4 @@
-//! Commits that a mechanism brings home: by undo or redo logs, or by checkpoints, which the card makes where the pool is on one.
+//! Commits that a mechanism brings home: by undo or redo logs, by checkpoints or by shadow pages, which the card makes where the pool is on one.
 //!
 //! With a working copy a commit is a set of ranges with their new bytes, known at once, and the medium is touched only then. So every
 //! mechanism that a [`crate::Pool`] has ([`crate::mechanism`]) can bring it home: the changes are the writes of a transaction of its own, which
@@ -7,9 +7,12 @@
 //! Exact bytes are written, never a line as the view has it: the rest of the line may hold what another transaction has not committed.
 //!
 //! What the log ring has no room for goes by records instead. Records and ring entries must not name the same bytes at the same time, because a
-//! recovery carries the rings out first: so the mechanism is *settled* before (everything durable, nothing left to apply, no page saved), and
+//! recovery carries the rings out first: so the mechanism is *settled* before (everything durable, nothing left to apply, no page saved, none moved), and
 //! the records are home before the next commit. The same holds for whatever else writes the medium past the mechanism (segments that are made
 //! or given back): it has the [`Turn`], and has settled.
+//!
+//! Shadow paging moves pages of the medium, which nobody sees: the view has no part of the medium, not even the pages of a file that it has not
+//! changed. All that writes the medium past the mechanism finds every page at home, because it has settled.
 //!
 //! On a card a commit is posted with the turn and waited for without it ([`super::together`]).
 //!
@@ -88,13 +91,16 @@ impl ByMechanism {
         let pages = Pages::load(medium, *head)?;
         let thread = head.lanes - 1;
         let ring = head.ring(thread);
-        medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
+        medium.backing().secure([ring..ring + u64::from(head.ring_bytes)])?;
+        if mechanism == Mechanism::Shadow {
+            medium.backing().secure([head.heap_end()..head.end()])?;
+        }
         let beside_commands = members.for_commands(medium)?;
         let lane = members.open_lane(options.engine, &beside_commands, thread, &lanes[usize::from(thread)..][..1])?;
         let has_commands = lane.executor.writes_around_the_cache();
         // Where the processor makes the copies all of it goes through the cache, and drains look for what the card has lost.
         let medium = if has_commands { beside_commands } else { medium.clone() };
-        let fetches = has_commands && mechanism != Mechanism::Redo;
+        let fetches = has_commands && matches!(mechanism, Mechanism::Undo | Mechanism::Checkpoint);
         let cx = Context { medium: medium.clone(), head: *head, pages, lane };
         let inner = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
         Ok(ByMechanism { inner: Mutex::new(inner), mechanism, together: Together::default(), medium, fetches })
@@ -156,6 +162,11 @@ impl Turn<'_> {
         !self.mechanism.has_epochs() && self.inner.cx.lane.executor.posts()
     }
 
+    /// Whether values of a log, or words that name pages and these pages, are stored behind a commit's last fence.
+    fn stores_behind_commits(&self) -> bool {
+        matches!(self.mechanism, Mechanism::Redo | Mechanism::Shadow)
+    }
+
     /// Everything that was posted has been read back.
     fn acknowledged(&mut self) {
         let inner = &mut *self.inner;
@@ -171,6 +182,7 @@ impl Turn<'_> {
         durability: Durability,
         change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
+        let stores_behind = self.stores_behind_commits();
         let (inner, pool) = (&mut *self.inner, self.pool);
         let changed = change(&mut Changes { inner, view: pool.view() });
         let prepared = changed.and_then(|()| inner.protocol.prepare(&mut inner.cx));
@@ -188,9 +200,10 @@ impl Turn<'_> {
         if self.mechanism.has_epochs() && durability == Durability::Durable {
             committed = committed.and_then(|()| inner.protocol.persist(&mut inner.cx));
         }
-        if self.mechanism == Mechanism::Redo && inner.stores_by_this_processor() {
-            // What is applied has been written back by this processor, and the next turn may be on another one. Where handing over is a locked
-            // instruction that is waited for all the same; the medium's contract, which tests hold, promises no more than a processor's own fence.
+        if stores_behind && inner.stores_by_this_processor() {
+            // It has been written back by this processor, and the next turn may be on another one. Where handing over is a
+            // locked instruction that is waited for all the same; the medium's contract, which tests hold, promises no more
+            // than a processor's own fence.
             committed = committed.and_then(|()| inner.cx.medium.fence());
         }
         committed.map_err(|error| pool.poison(error))?;
@@ -207,7 +220,8 @@ impl Turn<'_> {
     pub fn settle(&mut self) -> Result<(), Error> {
         let inner = &mut *self.inner;
         let finished = inner.protocol.finish(&mut inner.cx);
-        let settled = finished.and_then(|()| inner.protocol.share(&mut inner.cx));
+        let at_home = finished.and_then(|()| inner.protocol.bring_home(&mut inner.cx));
+        let settled = at_home.and_then(|()| inner.protocol.share(&mut inner.cx));
         settled.map_err(|error| self.pool.poison(error))
     }
 

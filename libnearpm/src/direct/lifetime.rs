@@ -27,7 +27,7 @@ use crate::heap::HeapLayout;
 use crate::heap::index::{Heap, Placement};
 use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::memory::{Backing, Medium, Memory, View};
-use crate::options::{Mode, Options};
+use crate::options::{Mechanism, Mode, Options};
 use crate::pool::{self, Opening, PoolType, format};
 use crate::process::Process;
 use crate::recovery;
@@ -67,7 +67,7 @@ fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64
 impl PoolType for DirectPool {
     const BY_OFFSETS: bool = false;
 
-    /// One ring, small where no mechanism is to use it, no spare pages, sealed tables.
+    /// One ring, small where no mechanism is to use it, spare pages for shadow paging alone, sealed tables.
     fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
         let ring = match options.mechanism {
             None => MIN_RING_BYTES,
@@ -76,7 +76,7 @@ impl PoolType for DirectPool {
         let shape = Options {
             lanes: options.lanes.or(Some(1)),
             ring_bytes: options.ring_bytes.or(Some(ring)),
-            spare_pages: options.spare_pages.or(Some(0)),
+            spare_pages: options.spare_pages.or((options.mechanism != Some(Mechanism::Shadow)).then_some(0)),
             ..options.clone()
         };
         format::layout(&shape, bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
@@ -93,10 +93,8 @@ impl PoolType for DirectPool {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
-        let (recovery, lanes) = recovery::recover(&medium, &head).map_err(named)?;
-        if medium.words(head.table()..head.table() + head.pages * 8).next().is_some() {
-            request.with_moved_pages().check(location)?;
-        }
+        let (mut recovery, lanes) = recovery::recover(&medium, &head).map_err(named)?;
+        recovery::pages::bring_home(&medium, &head, &mut recovery).map_err(named)?;
         let heap = load_heap(medium.backing(), &head, kept_chunks(&head), options.most_bytes());
         // A card that has gone reads as ones, which are no tables.
         let heap = heap.map_err(|error| medium.backing().alive().err().unwrap_or_else(|| named(error)))?;
@@ -105,9 +103,12 @@ impl PoolType for DirectPool {
         }
         // Asked for no more than is used: what was handed out may be stored through at any time.
         let address = if mode == Mode::InPlace { medium.backing().address() } else { None };
-        let view = match address {
-            Some(address) => View::in_place(address, medium.bytes()),
-            None => medium.backing().working_copy(&heap.ranges_in_use())?,
+        let mechanism = options.mechanism.filter(|_| !options.read_only && !options.copy_on_write);
+        let view = match (address, mechanism) {
+            (Some(address), _) => View::in_place(address, medium.bytes()),
+            // Pages of a file that are private once they are stored to would show what moves there until then.
+            (None, Some(Mechanism::Shadow)) => medium.backing().copied(&heap.ranges_in_use())?,
+            (None, _) => medium.backing().working_copy(&heap.ranges_in_use())?,
         };
         if options.prefault {
             view.populate(0, medium.bytes());
@@ -129,7 +130,6 @@ impl PoolType for DirectPool {
             medium.put_word(POOL_APPLIED, seal::seal_word(0));
             medium.drain()?;
         }
-        let mechanism = options.mechanism.filter(|_| !options.read_only && !options.copy_on_write);
         let open = |mechanism| ByMechanism::open(mechanism, options, (&medium, &head), &members, &lanes);
         let by_mechanism = mechanism.map(open).transpose().map_err(named)?;
         // What could not be read looked blank.

@@ -86,6 +86,11 @@ pub(crate) trait Protocol: Send {
         Ok(())
     }
 
+    /// Brings what lies elsewhere to where offsets say, so that memory may be used behind the mechanism's back. Everything is finished.
+    fn bring_home(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Leaves nothing to be done later, so that the pool can be closed.
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
         self.persist(cx)

@@ -18,6 +18,9 @@ use crate::statistics::count;
 /// Most log bytes that the switch of one page needs: an entry of one word.
 const SWITCH_BYTES: u64 = 2 * LINE_U64;
 
+/// Most pages that are brought home in an epoch.
+const HOME_AT_A_TIME: u64 = 256;
+
 /// State of shadow paging.
 pub(crate) struct Shadow {
     epoch: Epoch,
@@ -37,9 +40,8 @@ impl Shadow {
         Shadow { epoch, moved, log, epoch_ops, cache, saved }
     }
 
-    /// Moves the logical page at an offset of the heap to a page of this epoch.
-    fn shadow(&mut self, cx: &mut Context, logical: u64) -> Result<(), Error> {
-        let page = cx.pages.take(logical).expect("the caller has counted the free pages");
+    /// Moves a logical page to a page of this epoch, which was taken for it.
+    fn shadow(&mut self, cx: &mut Context, logical: u64, page: u64) -> Result<(), Error> {
         let (from, to) = (cx.pages.offset(cx.pages.page(logical)), cx.pages.offset(page));
         // Every line was written back when the last epoch was cut, and the page not stored to since.
         let copied = cx.lane.executor.begin_shadow_copy(&cx.medium, from, to);
@@ -140,7 +142,8 @@ impl Protocol for Shadow {
             });
         }
         for logical in pages {
-            self.shadow(cx, logical)?;
+            let page = cx.pages.take(logical).expect("the free pages were counted");
+            self.shadow(cx, logical, page)?;
         }
         let mut at = 0;
         while at < data.len() {
@@ -195,6 +198,25 @@ impl Protocol for Shadow {
 
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
         self.cut(cx)
+    }
+
+    /// Page by page to where it belongs, so many at a time as an epoch has room for, each epoch at once or not at all.
+    fn bring_home(&mut self, cx: &mut Context) -> Result<(), Error> {
+        let at_a_time = (cx.lane.capacity() / SWITCH_BYTES).clamp(1, HOME_AT_A_TIME) as usize;
+        loop {
+            let moves = cx.pages.take_towards_home(at_a_time);
+            if moves.is_empty() {
+                break;
+            }
+            for (logical, page) in moves {
+                self.shadow(cx, logical, page)?;
+            }
+            self.cut(cx)?;
+        }
+        self.log.settle(cx)?;
+        // Who uses the memory now changes what the copies are of.
+        self.cache.clear();
+        Ok(())
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {

@@ -233,20 +233,23 @@ impl Backing {
         match self {
             Backing::Mapped(memory) => memory.private_view(),
             Backing::Private(memory) => Ok(View::in_place(memory.base(), memory.bytes())),
-            Backing::Other(memory) => {
-                const PIECE: u64 = 1 << 16;
-                let view = View::anonymous(memory.bytes())?;
-                let mut piece = vec![0; PIECE as usize];
-                for range in ranges {
-                    for at in range.clone().step_by(PIECE as usize) {
-                        let piece = &mut piece[..PIECE.min(range.end - at) as usize];
-                        memory.load(at, piece);
-                        view.store(at, piece);
-                    }
-                }
-                Ok(view)
+            Backing::Other(_) => self.copied(ranges),
+        }
+    }
+
+    /// A volatile copy of the ranges alone, of which no page is shared with anybody.
+    pub fn copied(&self, ranges: &[Range<u64>]) -> Result<View, Error> {
+        const PIECE: u64 = 1 << 16;
+        let view = View::anonymous(self.bytes())?;
+        let mut piece = vec![0; PIECE as usize];
+        for range in ranges {
+            for at in range.clone().step_by(PIECE as usize) {
+                let piece = &mut piece[..PIECE.min(range.end - at) as usize];
+                self.load(at, piece);
+                view.store(at, piece);
             }
         }
+        Ok(view)
     }
 }
 

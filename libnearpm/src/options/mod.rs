@@ -199,7 +199,8 @@ impl Options {
     }
     /// How transactions survive a crash. By default a [`crate::Pool`] has undo logs. The commits of a working copy go home by records: their new
     /// bytes are packed into a log that the processor writes, which is the least work for a processor. With a mechanism they go home by the log
-    /// ring of that mechanism, which the card makes where the pool is on one; what the ring has no room for goes by records all the same.
+    /// ring of that mechanism, which the card makes where the pool is on one; what the ring has no room for goes by records all the same. Under
+    /// [`Mechanism::Shadow`] the copy is made of all that is in use, also of a file's pool, and the pool needs [`Options::spare_pages`].
     pub fn mechanism(mut self, mechanism: impl Into<Option<Mechanism>>) -> Self {
         self.mechanism = mechanism.into();
         self
@@ -240,7 +241,7 @@ impl Options {
         self
     }
     /// Pages of 4 KiB beyond the heap, for shadow paging: bounds the pages of an epoch.
-    /// Default in [`Mode::Offsets`]: an eighth of the heap; by pointer none.
+    /// Default in [`Mode::Offsets`], and with [`Mechanism::Shadow`]: an eighth of the heap; else none.
     pub fn spare_pages(mut self, pages: impl Into<Option<u64>>) -> Self {
         self.spare_pages = pages.into();
         self

@@ -25,8 +25,6 @@ pub(crate) struct MediumProperties {
     pub keeps_order: bool,
     /// Programs can store to it.
     pub is_mapped: bool,
-    /// Shadow paging has moved pages.
-    pub has_moved_pages: bool,
     /// Shadow paging has pages to move to.
     pub has_spare_pages: bool,
 }
@@ -51,15 +49,8 @@ impl Request<'_> {
         self.medium = Some(MediumProperties {
             keeps_order: backing.keeps_order(),
             is_mapped: backing.is_mapped(),
-            has_moved_pages: false,
             has_spare_pages: head.spare > 0,
         });
-        self
-    }
-
-    /// The same once shadow paging's table can be read: it has moved pages.
-    pub fn with_moved_pages(mut self) -> Self {
-        self.medium = self.medium.map(|medium| MediumProperties { has_moved_pages: true, ..medium });
         self
     }
 
@@ -146,11 +137,6 @@ const REFUSALS: &[Refusal] = &[
     ),
     // Mechanisms.
     (
-        |request| !request.by_offsets && request.mechanism() == Some(Mechanism::Shadow),
-        "shadow paging moves pages, and what is reached by pointer lies at fixed places; use another \
-               Options::mechanism, or Mode::Offsets",
-    ),
-    (
         |request| request.mode() == Mode::InPlace && request.mechanism().is_some(),
         "a mechanism brings commits of a working copy home, and Mode::InPlace has none; use Mode::WorkingCopy",
     ),
@@ -197,11 +183,6 @@ const REFUSALS: &[Refusal] = &[
         |request| request.mode() == Mode::InPlace && request.medium_has(|medium| !medium.is_mapped),
         "this memory cannot be mapped, which Mode::InPlace needs; use Mode::WorkingCopy",
     ),
-    (
-        |request| !request.by_offsets && request.medium_has(|medium| medium.has_moved_pages),
-        "shadow paging has moved its pages, and programs would see them at other places; use Mode::Offsets, or copy it \
-               (nearpm pool copy)",
-    ),
 ];
 
 #[cfg(test)]
@@ -245,17 +226,10 @@ mod tests {
     }
 
     fn media() -> Vec<Option<MediumProperties>> {
-        let all = |keeps_order, is_mapped, has_moved_pages, has_spare_pages| {
-            Some(MediumProperties { keeps_order, is_mapped, has_moved_pages, has_spare_pages })
+        let all = |keeps_order, is_mapped, has_spare_pages| {
+            Some(MediumProperties { keeps_order, is_mapped, has_spare_pages })
         };
-        vec![
-            None,
-            all(true, true, false, true),
-            all(false, true, false, true),
-            all(true, false, false, true),
-            all(true, true, true, true),
-            all(true, true, false, false),
-        ]
+        vec![None, all(true, true, true), all(false, true, true), all(true, false, true), all(true, true, false)]
     }
 
     /// No line is hidden by those above it, and each says what to do instead.
@@ -303,7 +277,7 @@ mod tests {
                 } else {
                     medium_kind != MediumKind::Cards
                 };
-                let has_mechanism = mechanism.is_none() || (!is_in_place && mechanism != Some(Mechanism::Shadow));
+                let has_mechanism = mechanism.is_none() || !is_in_place;
                 let has_engine = mechanism.is_none() || engine != Engine::Card || medium_kind == MediumKind::Card;
                 let can_be_had = has_medium && has_mechanism && has_engine;
                 assert_eq!(

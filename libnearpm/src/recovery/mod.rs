@@ -32,6 +32,7 @@ mod at_home;
 mod found;
 mod gathered;
 pub(crate) mod home;
+pub(crate) mod pages;
 pub(crate) mod pieces;
 pub(crate) mod segments;
 
@@ -41,7 +42,7 @@ pub(crate) mod segments;
 pub struct Recovery {
     /// Log entries that were rolled back, checkpoints included.
     pub undone: u64,
-    /// Redo entries that were applied again, page switches included.
+    /// Redo entries that were applied again, page switches included, and moved pages that were brought home.
     pub redone: u64,
     /// Bytes that both wrote.
     pub bytes: u64,
@@ -71,6 +72,9 @@ struct Ring {
 pub(crate) fn recover(medium: &Medium, head: &PoolHead) -> Result<(Recovery, Vec<LaneState>), Error> {
     let mut report = Recovery::default();
     let lanes = recover_lanes(&[Part { medium, head, location: None }], &mut report)?;
+    if segments::applied(medium)?.is_some() {
+        pages::bring_home(medium, head, &mut report)?;
+    }
     segments::recover(medium, head, &mut report)?;
     Ok((report, lanes.into_iter().flatten().collect()))
 }

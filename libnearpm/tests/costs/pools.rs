@@ -32,9 +32,8 @@ pub enum Kind {
 
 pub fn all() -> Vec<Kind> {
     let direct = [Kind::Direct(Mode::WorkingCopy), Kind::Direct(Mode::InPlace), Kind::DirectOnCard];
-    let by = [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint];
-    let by = by.into_iter().flat_map(|by| [Kind::DirectBy(by, Engine::Cpu), Kind::DirectBy(by, Engine::Card)]);
     let mechanisms = Mechanism::ALL.into_iter();
+    let by = mechanisms.clone().flat_map(|by| [Kind::DirectBy(by, Engine::Cpu), Kind::DirectBy(by, Engine::Card)]);
     direct
         .into_iter()
         .chain(by)

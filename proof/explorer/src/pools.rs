@@ -40,6 +40,8 @@ pub enum Kind {
     WorkingCopyByRedo,
     /// The same by checkpoints, each commit an epoch.
     WorkingCopyByCheckpoint,
+    /// The same by shadow pages, each commit an epoch.
+    WorkingCopyByShadow,
     /// A direct pool in place.
     InPlace,
     /// A direct pool with a working copy, through the C interface.
@@ -64,6 +66,8 @@ pub enum Kind {
     CardWorkingCopyByRedo,
     /// The same by its checkpoints, each commit an epoch.
     CardWorkingCopyByCheckpoint,
+    /// The same by its shadow pages, each commit an epoch.
+    CardWorkingCopyByShadow,
     /// Undo logging by a card that does not order host accesses. There all commits are waited for.
     CardUndoUnordered,
     /// Redo logging by such a card.
@@ -90,7 +94,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 27] = [
+    pub const ALL: [Kind; 29] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -102,6 +106,7 @@ impl Kind {
         Kind::WorkingCopyByUndo,
         Kind::WorkingCopyByRedo,
         Kind::WorkingCopyByCheckpoint,
+        Kind::WorkingCopyByShadow,
         Kind::InPlace,
         Kind::CWorkingCopy,
         Kind::CInPlace,
@@ -114,6 +119,7 @@ impl Kind {
         Kind::CardWorkingCopyByUndo,
         Kind::CardWorkingCopyByRedo,
         Kind::CardWorkingCopyByCheckpoint,
+        Kind::CardWorkingCopyByShadow,
         Kind::CardUndoUnordered,
         Kind::CardRedoUnordered,
         Kind::CardCheckpointUnordered,
@@ -141,7 +147,8 @@ impl Kind {
             | Kind::CardShadow
             | Kind::CardWorkingCopyByUndo
             | Kind::CardWorkingCopyByRedo
-            | Kind::CardWorkingCopyByCheckpoint => true,
+            | Kind::CardWorkingCopyByCheckpoint
+            | Kind::CardWorkingCopyByShadow => true,
             Kind::CardUndoUnordered
             | Kind::CardRedoUnordered
             | Kind::CardCheckpointUnordered
@@ -164,6 +171,7 @@ impl Kind {
             Kind::WorkingCopyByUndo | Kind::CardWorkingCopyByUndo => Some(Mechanism::Undo),
             Kind::WorkingCopyByRedo | Kind::CardWorkingCopyByRedo => Some(Mechanism::Redo),
             Kind::WorkingCopyByCheckpoint | Kind::CardWorkingCopyByCheckpoint => Some(Mechanism::Checkpoint),
+            Kind::WorkingCopyByShadow | Kind::CardWorkingCopyByShadow => Some(Mechanism::Shadow),
             _ => None,
         }
     }

@@ -71,10 +71,15 @@ fn transactions_go_home_by_the_cards_checkpoints() {
     by_the_card("work", "checkpoint");
 }
 
+#[test]
+fn transactions_go_home_by_pages_that_the_card_copies_aside() {
+    ["work", "atomic"].iter().for_each(|name| by_the_card(name, "shadow"));
+}
+
 /// Processes that are killed while commands are on their way: the card's file has what they wrote.
 #[test]
 fn a_killed_process_leaves_what_its_commands_wrote() {
-    let mechanisms = &MECHANISMS[..if nearpm_tier::thorough() { 3 } else { 1 }];
+    let mechanisms = if nearpm_tier::thorough() { &MECHANISMS[..] } else { &["undo", "shadow"] };
     mechanisms.iter().for_each(|mechanism| killed(Some(mechanism)));
 }
 
@@ -137,7 +142,6 @@ fn a_file_that_is_no_card_is_left_alone() {
         ("NEARPM_CARD_CUT", "fence=3"),
         ("NEARPM_CARD", "/no/such/folder/card"),
         ("NEARPM_MODE", "in-place"),
-        ("NEARPM_MECHANISM", "shadow"),
         ("NEARPM_MECHANISM", "magic"),
         ("NEARPM_EXECUTOR", "gpu"),
     ] {

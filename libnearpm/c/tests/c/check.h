@@ -28,7 +28,7 @@
 /* The options that the program's second argument asks for: a mode, or a mechanism for a working copy. */
 static inline struct nearpm_options options_of(int count, char **arguments)
 {
-    static const char *const mechanisms[] = {"working-copy", "undo", "redo", "checkpoint"};
+    static const char *const mechanisms[] = {"working-copy", "undo", "redo", "checkpoint", "shadow"};
     struct nearpm_options options;
     memset(&options, 0, sizeof options);
     CHECK(count == 3);

@@ -90,7 +90,7 @@ static void creating_and_opening(void)
     }
     struct nearpm_options in_place = options;
     in_place.mode = NEARPM_IN_PLACE;
-    for (in_place.mechanism = NEARPM_BY_UNDO; in_place.mechanism <= NEARPM_BY_CHECKPOINT; in_place.mechanism++) {
+    for (in_place.mechanism = NEARPM_BY_UNDO; in_place.mechanism <= NEARPM_BY_SHADOW; in_place.mechanism++) {
         REFUSED(NEARPM_EINVAL, nearpm_create(missing, 1 << 20, &in_place, &other));
         CHECK(strstr(nearpm_errormsg(), "use Mode::WorkingCopy"));
     }

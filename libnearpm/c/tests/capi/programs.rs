@@ -188,7 +188,7 @@ fn a_bank_keeps_its_money() {
 }
 
 /// What the second argument of the programs in `tests/c` asks for.
-const OPTIONS: [&str; 5] = ["working-copy", "in-place", "undo", "redo", "checkpoint"];
+const OPTIONS: [&str; 6] = ["working-copy", "in-place", "undo", "redo", "checkpoint", "shadow"];
 
 /// Every wrong argument is refused with a code and a message, and nothing is lost by it.
 #[test]

@@ -24,7 +24,7 @@ pub enum Library {
 }
 
 /// Values of `NEARPM_MECHANISM` beside `record`, which is the default.
-pub const MECHANISMS: [&str; 3] = ["undo", "redo", "checkpoint"];
+pub const MECHANISMS: [&str; 4] = ["undo", "redo", "checkpoint", "shadow"];
 
 /// Name of the card's memory in the folder of the pools.
 pub const CARD: &str = "card";
@@ -211,8 +211,27 @@ impl Program {
         command.output().expect("valgrind runs")
     }
 
+    /// Runs a program of the comparison with PMDK on the card whose memory lies in a folder.
+    pub fn on_card(&self, folder: &Path, arguments: &[String], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"))
+            .env("NEARPM_CARD", folder.join(CARD))
+            .env("NEARPM_CARD_BYTES", CARD_BYTES)
+            .env_remove("PMEMOBJ_CONF")
+            .env_remove("PMEMOBJ_CONF_FILE")
+            .envs(variables.iter().copied());
+        command.output().expect("the program runs")
+    }
+
     /// Instructions that the program executes with these arguments and a pool of its own, as callgrind counts them. It must succeed.
     pub fn instructions(&self, arguments: &[&str]) -> u64 {
+        self.instructions_with(arguments, &[])
+    }
+
+    /// The same with more variables of the environment.
+    pub fn instructions_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> u64 {
         let pools = self.folder_for_pools(Library::WorkingCopy);
         let counts = pools.path().join("counts");
         let mut command = Command::new("valgrind");
@@ -220,6 +239,7 @@ impl Program {
         command.arg(format!("--pool={}", pools.path().join("pool").display())).args(arguments);
         command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
         command.env("PMEM_IS_PMEM_FORCE", "1").env_remove("PMEMOBJ_CONF").env_remove("PMEMOBJ_CONF_FILE");
+        command.envs(variables.iter().copied());
         let output = command.output().expect("valgrind runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);

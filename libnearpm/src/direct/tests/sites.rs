@@ -13,6 +13,8 @@ fn is_explained(&(_, file, line): &Site) -> bool {
         Some("lifetime.rs") => include_str!("../lifetime.rs"),
         Some("truncate.rs") => include_str!("../truncate.rs"),
         Some("by_mechanism.rs") => include_str!("../by_mechanism.rs"),
+        Some("shadow.rs") => include_str!("../../mechanism/shadow.rs"),
+        Some("pages.rs") => include_str!("../../recovery/pages.rs"),
         Some("segments.rs") => include_str!("../../recovery/segments.rs"),
         _ => return false,
     };
@@ -27,7 +29,8 @@ fn run((mode, durability, mechanism): Kind, seed: u64, cuts: Cuts) -> Run {
     Run {
         mode,
         seed,
-        transactions: 60,
+        // Pages that have moved come home at each opening, and each cut is one.
+        transactions: if mechanism == Some(Mechanism::Shadow) { 16 } else { 60 },
         evict_one_in: [9, 0, 2][seed as usize % 3],
         cuts,
         durability,
@@ -48,6 +51,7 @@ fn sites(kind: Kind) -> Vec<Site> {
     // The steps of a transaction show within seconds; all of them take minutes.
     let all = ["/direct/", "/recovery/segments.rs", "/recovery/home.rs"];
     let tried = match kind.2 {
+        Some(Mechanism::Shadow) => &["/direct/by_mechanism.rs", "/mechanism/", "/recovery/pages.rs"],
         // Those of records, and of the recovery, are tried without.
         Some(_) => &["/direct/by_mechanism.rs", "/mechanism/"][..],
         None if thorough() => &all,
@@ -123,4 +127,9 @@ fn each_step_of_commits_by_redo_logs_is_needed() {
 #[test]
 fn each_step_of_commits_by_checkpoints_is_needed() {
     each_step_is_needed((Mode::WorkingCopy, Durability::Durable, Some(Mechanism::Checkpoint)));
+}
+
+#[test]
+fn each_step_of_commits_by_shadow_pages_is_needed() {
+    each_step_is_needed((Mode::WorkingCopy, Durability::Durable, Some(Mechanism::Shadow)));
 }

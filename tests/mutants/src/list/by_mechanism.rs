@@ -26,8 +26,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "what a processor has applied is left to the fences of the next",
         file: BY_MECHANISM,
-        find: "if self.mechanism == Mechanism::Redo && inner.stores_by_this_processor() {",
-        with: "if !FAULT && self.mechanism == Mechanism::Redo && inner.stores_by_this_processor() {",
+        find: "if stores_behind && inner.stores_by_this_processor() {",
+        with: "if !FAULT && stores_behind && inner.stores_by_this_processor() {",
         tests: unit("a_working_copy_by_redo_logs"),
     },
     Mutant {
@@ -50,5 +50,26 @@ pub const MUTANTS: &[Mutant] = &[
         find: "inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?;",
         with: "if !FAULT { inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?; }",
         tests: library("direct_card", "what_the_ring_has_no_room_for"),
+    },
+    Mutant {
+        breaks: "moved pages are elsewhere when records are written past the mechanism",
+        file: BY_MECHANISM,
+        find: "finished.and_then(|()| inner.protocol.bring_home(&mut inner.cx));",
+        with: "finished.and_then(|()| if FAULT { Ok(()) } else { inner.protocol.bring_home(&mut inner.cx) });",
+        tests: unit("a_working_copy_by_shadow_pages"),
+    },
+    Mutant {
+        breaks: "a recovery looks for segments where the tables were before they moved",
+        file: "libnearpm/src/recovery/mod.rs",
+        find: "if segments::applied(medium)?.is_some() {",
+        with: "if !FAULT && segments::applied(medium)?.is_some() {",
+        tests: unit("a_working_copy_by_shadow_pages"),
+    },
+    Mutant {
+        breaks: "a working copy shows pages of its file where others move to",
+        file: "libnearpm/src/direct/lifetime.rs",
+        find: "(None, Some(Mechanism::Shadow)) =>",
+        with: "(None, Some(Mechanism::Shadow)) if !FAULT =>",
+        tests: library("direct", "what_takes_the_place_of_a_page"),
     },
 ];

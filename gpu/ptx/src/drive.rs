@@ -23,7 +23,9 @@ pub(crate) fn drive(running: &mut Running, memory: &mut Memory, run: &mut Run) -
         if step >= stop_step || running.counts.persist_events >= stop_event {
             return Ok(Ended::Stopped);
         }
-        let Some((slot, warp, group)) = pick(running) else { return Err(stuck(running)) };
+        let Some((slot, warp, group)) = pick(running) else {
+            return if running.picker.undecided().is_some() { Ok(Ended::Stopped) } else { Err(stuck(running)) };
+        };
         if step >= run.budget {
             let kind = FaultKind::DoesNotEnd { budget: run.budget };
             let lane = running.blocks[slot].warps[warp].groups[group].mask.trailing_zeros() as usize;

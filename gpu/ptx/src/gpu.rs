@@ -217,6 +217,11 @@ impl Gpu {
         Ok(crate::Stepped::new(running))
     }
 
+    /// The launch under way, and the memory that it works on.
+    pub(crate) fn under_way(&mut self) -> (&mut Option<Box<Running>>, &mut Memory) {
+        (&mut self.running, &mut self.memory)
+    }
+
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }

@@ -1,12 +1,12 @@
-//! Which registers a thread may read before it has written them: only those have to be zero when it starts.
+//! Which registers a thread may still read: before its first instruction, only those have to be zero; before any other, only those are part of its state.
 
 use std::collections::BTreeMap;
 
-use crate::code::{Code, Ins, Op, Register, Source};
+use crate::code::{Code, Ins, Op, Predicate, Register, Source};
 use crate::operands::operands;
 
 /// Numbers of registers, and behind them of predicates.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Set(Vec<u64>);
 
 impl Set {
@@ -24,8 +24,10 @@ impl Set {
         }
     }
 
-    fn contains(&self, number: usize) -> bool {
-        self.0.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+    /// The numbers in it, rising.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
+        self.0.iter().enumerate().flat_map(move |(at, &word)| bits(word).map(move |bit| at as u32 * 64 + bit))
     }
 
     fn add(&mut self, other: &Set) {
@@ -59,12 +61,42 @@ fn reads_besides(op: &Op) -> Vec<Source> {
     }
 }
 
-/// Registers that are read before they are written on some way through the kernel. Lanes are looked at one by one: no instruction gives a lane the value of
-/// one that does not execute it, too.
+/// Registers, and behind them predicates, that are read on some way from an instruction on before they are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub registers: Box<[Register]>,
+    pub predicates: Box<[Predicate]>,
+}
+
+/// Those of each instruction, before it is executed. Lanes are looked at one by one: no instruction gives a lane the value of one that does not execute
+/// it, too.
+pub(crate) fn live_before_each(code: &Code) -> Box<[Live]> {
+    let mut all = Vec::with_capacity(code.instructions.len());
+    backward(code, |live| {
+        let (registers, predicates) = live.numbers().partition(|&number| (number as usize) < code.registers);
+        all.push((registers, predicates));
+    });
+    let of = |(registers, predicates): (Vec<u32>, Vec<u32>)| Live {
+        registers: registers.into(),
+        predicates: predicates.into_iter().map(|number| number - code.registers as u32).collect(),
+    };
+    all.into_iter().rev().map(of).collect()
+}
+
+/// Registers that a thread may read before it has written them.
 pub(crate) fn read_before_written(code: &Code) -> Box<[Register]> {
+    let mut first = Set::default();
+    backward(code, |live| first.clone_from(live));
+    first.numbers().take_while(|&number| (number as usize) < code.registers).collect()
+}
+
+/// Goes through the instructions from the last to the first, again and again, until what is live at the targets of jumps does not change any more; then
+/// once more, with a look at what is live before each.
+fn backward(code: &Code, mut look: impl FnMut(&Set)) {
     let used: Vec<_> = code.instructions.iter().map(|ins| operands(code, ins)).collect();
     let jumps = code.instructions.iter().flat_map(|ins| targets(&ins.op));
     let mut at_target: BTreeMap<u32, Set> = jumps.map(|&target| (target, Set::default())).collect();
+    let mut settled = false;
     loop {
         let (mut live, mut changed) = (Set::default(), false);
         for (pc, (ins, (reads, writes))) in code.instructions.iter().zip(&used).enumerate().rev() {
@@ -79,15 +111,19 @@ pub(crate) fn read_before_written(code: &Code) -> Box<[Register]> {
             reads.iter().for_each(|&register| live.insert(register));
             let besides = reads_besides(&ins.op).into_iter().filter(|source| source.constant_index().is_none());
             besides.for_each(|source| live.insert(source.0 as u16));
+            if settled {
+                look(&live);
+            }
             if let Some(known) = at_target.get_mut(&(pc as u32))
                 && *known != live
             {
-                *known = live.clone();
+                known.clone_from(&live);
                 changed = true;
             }
         }
-        if !changed {
-            return (0..code.registers).filter(|&register| live.contains(register)).map(|at| at as Register).collect();
+        if settled {
+            return;
         }
+        settled = !changed;
     }
 }

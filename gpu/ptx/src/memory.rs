@@ -155,6 +155,11 @@ impl Memory {
         self.find(address).is_some_and(|index| self.region(index).kind == Kind::Persistent)
     }
 
+    /// All that is there.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().flatten()
+    }
+
     /// Persistent ranges in the order of their mapping.
     pub fn persistent(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().flatten().filter(|region| region.kind == Kind::Persistent)

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::code::{Order, Scope};
+use crate::fingerprint::Fingerprint;
 use crate::word::{Store, Word};
 
 /// A hasher for addresses: one multiplication.
@@ -53,6 +54,24 @@ struct Thread {
     fenced: Vec<(u32, Scope)>,
     /// What strong loads have read, to be observed at the next fence.
     read: Vec<Released>,
+}
+
+/// How something was observed (scope, block), and the stores that it leads to.
+type Observed = ((u64, u64), Vec<(u64, u64)>);
+
+/// In an order of their own: that in which they were observed does not matter.
+fn take_observed(by: u64, mut observed: Vec<Observed>, all: &mut Fingerprint) {
+    observed.retain(|(_, stores)| !stores.is_empty());
+    observed.sort_unstable();
+    observed.dedup();
+    if observed.is_empty() {
+        return;
+    }
+    all.words([by, observed.len() as u64].into_iter());
+    for ((how, block), stores) in observed {
+        all.words([how, block, stores.len() as u64].into_iter());
+        stores.into_iter().for_each(|(word, place)| all.words([word, place].into_iter()));
+    }
 }
 
 /// Where a strong access synchronises: global memory, or one block's shared memory.
@@ -304,6 +323,66 @@ impl Tracker {
                 entry.remove();
             }
         }
+    }
+
+    /// What crashes and later fences depend on, into a fingerprint: the pending stores, and for each
+    /// thread and place which of them were observed there. Nodes are told by the stores that they
+    /// lead to, as a fence persists all of these.
+    pub fn take_into(&self, all: &mut Fingerprint) {
+        self.take_pending_into(all);
+        if self.words.is_empty() {
+            // Nobody has observed anything that matters.
+            return;
+        }
+        for (number, thread) in self.threads.iter().enumerate() {
+            let mut observed = vec![self.leads_to(thread.node, 0, 0)];
+            observed.extend(thread.fenced.iter().map(|&(node, scope)| self.leads_to(node, 1 + scope as u64, 0)));
+            observed.extend(thread.read.iter().map(|read| self.leads_to(read.node, 4 + read.scope as u64, read.block)));
+            take_observed(number as u64, observed, all);
+        }
+        let mut places: Vec<_> = self.released.iter().collect();
+        places.sort_unstable_by_key(|(place, _)| **place);
+        for (&(space, address), released) in places {
+            let of = |released: &Released| self.leads_to(released.node, released.scope as u64, released.block);
+            let observed: Vec<_> = released.iter().map(of).collect();
+            if observed.iter().any(|(_, stores)| !stores.is_empty()) {
+                all.words([space, address].into_iter());
+                take_observed(u64::MAX, observed, all);
+            }
+        }
+    }
+
+    /// The pending stores, into a fingerprint.
+    pub fn take_pending_into(&self, all: &mut Fingerprint) {
+        let mut words: Vec<_> = self.words.iter().collect();
+        words.sort_unstable_by_key(|(address, _)| **address);
+        all.word(words.len() as u64);
+        for (&address, word) in words {
+            all.words([address, word.durable, word.later.len() as u64].into_iter());
+            word.stores().for_each(|store| all.words([store.thread, store.bytes.into(), store.value].into_iter()));
+        }
+    }
+
+    /// The pending stores that a node leads to, each by its word and its place there, with what else
+    /// tells how it was observed.
+    fn leads_to(&self, node: u32, how: u64, block: u64) -> Observed {
+        let (mut walk, mut walked, mut stores) = (vec![node], vec![node], Vec::new());
+        while let Some(index) = walk.pop() {
+            let node = &self.nodes[index as usize];
+            for &before in &node.before {
+                if !walked.contains(&before) {
+                    walked.push(before);
+                    walk.push(before);
+                }
+            }
+            stores.extend(node.stores.iter().filter_map(|&(word, sequence)| {
+                let place = self.words.get(&word)?.stores().position(|store| store.sequence == sequence)?;
+                Some((word, place as u64))
+            }));
+        }
+        stores.sort_unstable();
+        stores.dedup();
+        ((how, block), stores)
     }
 
     /// Drops nodes that nobody can reach, when there are many more than after the last time.

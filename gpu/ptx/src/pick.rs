@@ -6,7 +6,7 @@ use crate::machine::{Block, Last, Running};
 /// Part of a warp that can run: block slot, warp, group.
 pub(crate) type Part = (usize, usize, usize);
 
-/// Who runs next by the schedule, if anybody can.
+/// Who runs next by the schedule, if anybody can and nobody is to be asked for it.
 pub(crate) fn pick(running: &mut Running) -> Option<Part> {
     if running.unfinished.is_some()
         && let Some(part) = running.blocks.iter().enumerate().find_map(|(slot, block)| last_part(running, slot, block))
@@ -126,7 +126,7 @@ fn pick_replayed(running: &mut Running) -> Option<Part> {
             options.iter().position(after).filter(|_| last.lane < 32).unwrap_or(0)
         }
     };
-    let chosen = running.picker.choose(options.len(), next, current.is_none());
+    let chosen = running.picker.choose(options.len(), next, current.is_none())?;
     Some(options[chosen].3)
 }
 

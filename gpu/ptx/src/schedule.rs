@@ -34,12 +34,19 @@ pub struct Choices {
     /// How often a part that could go on may be made to wait for another.
     pub preemptions: u32,
     possible: Vec<u32>,
+    /// Where no choice is given, the launch stops to ask for it.
+    asks: bool,
 }
 
 impl Choices {
     /// To replay a schedule with these choices, made under this bound on preemptions.
     pub fn new(taken: Vec<u32>, preemptions: u32) -> Self {
-        Self { taken, preemptions, possible: Vec::new() }
+        Self { taken, preemptions, possible: Vec::new(), asks: false }
+    }
+
+    /// None are taken: the launch stops at each ([`Picker::undecided`]).
+    pub(crate) fn asked_for(preemptions: u32) -> Self {
+        Self { asks: true, ..Self::new(Vec::new(), preemptions) }
     }
 
     /// The next schedule in depth-first order; None after the last.
@@ -115,6 +122,8 @@ pub(crate) struct Picker {
     spent: u32,
     /// Warp instructions that the block that is to be held up has to run before, and others may while it is.
     held: [u64; 2],
+    /// Options of the choice that is asked for.
+    undecided: Option<u32>,
 }
 
 /// Warp instructions of others while a block is held up: enough for what ends.
@@ -131,7 +140,7 @@ impl Picker {
             choices.possible.clear();
         }
         let held = if let Schedule::Held { steps, .. } = schedule { [steps, MEANWHILE] } else { [0; 2] };
-        Self { schedule, random: ChaCha8Rng::seed_from_u64(seed), made: 0, spent: 0, held }
+        Self { schedule, random: ChaCha8Rng::seed_from_u64(seed), made: 0, spent: 0, held, undecided: None }
     }
 
     /// Steps of the next turn, and whether it ends before the next instruction that others can notice.
@@ -176,15 +185,37 @@ impl Picker {
         self.random.random_range(0..bound)
     }
 
+    /// Options of the choice that is asked for, where the launch has stopped for that.
+    pub fn undecided(&self) -> Option<u32> {
+        self.undecided
+    }
+
+    /// Makes the choice that is asked for.
+    pub fn decide(&mut self, taken: u32) {
+        self.undecided = None;
+        if let Schedule::Replay(choices) = &mut self.schedule {
+            choices.taken.push(taken);
+        }
+    }
+
+    /// Preemptions so far.
+    pub fn spent(&self) -> u32 {
+        self.spent
+    }
+
     /// One of `options` parts. `next` has the turn by default; `free` when the part that ran last cannot go on, so that
-    /// choosing another costs nothing.
-    pub fn choose(&mut self, options: usize, next: usize, free: bool) -> usize {
-        let Schedule::Replay(choices) = &mut self.schedule else { return next };
+    /// choosing another costs nothing. None where that is to be asked for.
+    pub fn choose(&mut self, options: usize, next: usize, free: bool) -> Option<usize> {
+        let Schedule::Replay(choices) = &mut self.schedule else { return Some(next) };
         if options == 1 || (!free && self.spent >= choices.preemptions) {
-            return next;
+            return Some(next);
         }
         let taken = match choices.taken.get(self.made) {
             Some(&taken) => (taken as usize).min(options - 1),
+            None if choices.asks => {
+                self.undecided = Some(options as u32);
+                return None;
+            }
             None => {
                 choices.taken.push(0);
                 0
@@ -196,6 +227,6 @@ impl Picker {
             self.spent += 1;
         }
         // Choice 0 is the default, the others follow it.
-        (next + taken) % options
+        Some((next + taken) % options)
     }
 }

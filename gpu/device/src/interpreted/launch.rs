@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 
-use nearpm_ptx::{Arguments, Counts, Ended, Run, Stop};
+use nearpm_ptx::{Arguments, Counts, Ended, Entry, Run, Stop};
 
 use super::{Moment, State};
 use crate::error::Error;
@@ -17,8 +17,8 @@ thread_local! {
 
 fn parsed(text: &Module) -> Result<nearpm_ptx::Module, nearpm_ptx::ParseError> {
     PARSED.with_borrow_mut(|parsed| match parsed.entry(text.identity()) {
-        Entry::Occupied(loaded) => Ok(loaded.get().clone()),
-        Entry::Vacant(place) => Ok(place.insert(nearpm_ptx::Module::parse(text.ptx())?).clone()),
+        hash_map::Entry::Occupied(loaded) => Ok(loaded.get().clone()),
+        hash_map::Entry::Vacant(place) => Ok(place.insert(nearpm_ptx::Module::parse(text.ptx())?).clone()),
     })
 }
 
@@ -31,18 +31,23 @@ impl State {
         })
     }
 
-    pub(super) fn launch(&mut self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+    /// The interpreter's form of a launch.
+    pub(super) fn shape(kernel: Kernel<'_>, launch: &Launch) -> Result<(Entry, nearpm_ptx::Launch), Error> {
         let text = kernel.module;
         let refuse = |why: String| Error::Module { module: text.name().to_owned(), why };
         let module = parsed(text).map_err(|error| refuse(error.to_string()))?;
         let entry = module.entry(kernel.entry).map_err(|error| refuse(error.to_string()))?.clone();
+        Ok((entry, nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch))))
+    }
+
+    pub(super) fn launch(&mut self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error> {
+        let (entry, shape) = State::shape(kernel, launch)?;
         let now = self.launches;
         let plan = self.plan.and_then(|plan| match plan.moment {
             Moment::Launch { after, stop } if after == now => Some((stop, plan.choice)),
             _ => None,
         });
         self.launches += 1;
-        let shape = nearpm_ptx::Launch::linear(launch.blocks, launch.threads, State::arguments(launch));
         if let Some(watching) = self.watching.take() {
             self.watching = Some(self.launch_watched(watching, &entry, &shape, now)?);
             return Ok(());

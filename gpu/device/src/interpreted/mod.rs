@@ -1,6 +1,7 @@
 //! The interpreter of `nearpm-ptx` as a device: it copies PM in and out of media, counts transactions, and crashes as planned.
 
 mod device;
+mod explore;
 mod launch;
 mod tear;
 mod watch;
@@ -12,6 +13,7 @@ use nearpm_ptx::{Choice, Config, Counts, Gpu, MemoryError, Persistence, PmRange,
 
 use crate::device::Attached;
 use crate::error::Error;
+pub use explore::{Leaves, States, Survives};
 use watch::Watching;
 pub use watch::{Changes, Watch, Watched};
 

@@ -1,9 +1,10 @@
 //! What crashes would leave at many moments of one run, which goes on: a run for each of them would do the same work again and again.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
-use nearpm_ptx::{Choice, Counts, Ended, Entry, Launch, Persistence, PmRange, Run, Stop};
+use nearpm_ptx::{Choice, Counts, Ended, Entry, Gpu, Launch, Persistence, PmRange, Run, Stop};
 
 use super::launch::add;
 use super::tear::tear_at;
@@ -63,6 +64,13 @@ impl Changes {
             }));
         }
         Changes(changes)
+    }
+
+    /// Those that are not in these bytes.
+    #[must_use]
+    pub fn without(&self, bytes: &Range<u64>) -> Changes {
+        let lies_outside = |&&(word, _): &&(u32, u64)| !bytes.contains(&(8 * u64::from(word)));
+        Changes(self.0.iter().filter(lies_outside).copied().collect())
     }
 
     /// The image that `base` is with them.
@@ -196,8 +204,7 @@ impl State {
 
     /// What a crash in a launch now would leave in the first range.
     fn image_after(&self, choice: Choice) -> Result<Vec<u8>, Error> {
-        let mut images = self.gpu.crash_image(choice).map_err(|error| Error::Kernel(error.to_string()))?;
-        let mut image = if images.is_empty() { Vec::new() } else { images.swap_remove(0) };
+        let mut image = first_image(&self.gpu, choice)?;
         self.tear_copies(&mut image, choice);
         Ok(image)
     }
@@ -210,4 +217,10 @@ impl State {
             }
         }
     }
+}
+
+/// What a crash now would leave in the first range.
+pub(super) fn first_image(gpu: &Gpu, choice: Choice) -> Result<Vec<u8>, Error> {
+    let images = gpu.crash_image(choice).map_err(|error| Error::Kernel(error.to_string()))?;
+    Ok(images.into_iter().next().unwrap_or_default())
 }

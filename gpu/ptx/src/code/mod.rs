@@ -117,6 +117,8 @@ pub(crate) struct Code {
     pub specials: Vec<(Special, Register)>,
     /// [`crate::liveness::read_before_written`], when it was first asked for.
     pub zeroed: std::sync::OnceLock<Box<[Register]>>,
+    /// [`crate::liveness::live_before_each`], likewise.
+    pub live: std::sync::OnceLock<Box<[crate::liveness::Live]>>,
     /// Bytes of the kernel's own shared variables.
     pub shared_bytes: u64,
     pub local_bytes: u64,

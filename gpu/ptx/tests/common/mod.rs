@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use nearpm_ptx::{
     Arguments, Config, Ended, Explored, Gpu, Launch, LaunchError, Module, Persistence, Run, Stop, every_schedule,
+    every_state,
 };
 
 pub fn module(name: &str) -> Module {
@@ -83,7 +84,26 @@ impl Litmus {
             }
         })
         .unwrap();
+        assert!(!explored.complete || self.images_of_states() == seen, "{}", self.kernel);
         (seen, explored)
+    }
+
+    /// The same by states.
+    fn images_of_states(&self) -> BTreeSet<Vec<u64>> {
+        let module = module("litmus");
+        let (mut gpu, arguments) = small(self.pm_words, self.device);
+        // Before anything has happened.
+        let mut seen = BTreeSet::from([vec![0; self.pm_words]]);
+        let launch = Launch::linear(self.blocks, self.threads, arguments);
+        let bounds = (self.preemptions, 1 << 20);
+        let entry = module.entry(self.kernel).unwrap();
+        let visited = every_state::<LaunchError>(&mut gpu, entry, &launch, bounds, |gpu, _, _| {
+            let images = gpu.images(1 << 20).unwrap().map(|ranges| words(&ranges[0]));
+            seen.extend(images);
+            Ok(())
+        });
+        assert!(visited.unwrap().complete);
+        seen
     }
 }
 

@@ -300,6 +300,7 @@ impl<'a> Builder<'a> {
             constants: self.constants,
             specials: self.specials,
             zeroed: std::sync::OnceLock::new(),
+            live: std::sync::OnceLock::new(),
             shared_bytes: self.shared_bytes.next_multiple_of(16),
             local_bytes: self.local_bytes.next_multiple_of(16),
             variables,

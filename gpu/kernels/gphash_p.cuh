@@ -1,5 +1,5 @@
 // Design P: the table of GPHash (FAST 2025, 3.1 and 3.2), repaired. A warp does one operation at a time, a lane a slot: one look at all slots that the
-// key may be in.
+// key may be in. (With GPH_ALONE a thread does it alone: gphash_p_alone.cuh.)
 //
 // Level 0 has `buckets` buckets, each level below half as many as the one above; a bucket of a level lies under two of the one above. A bucket has its
 // keys, then its pointers. A key word is 0 (free), a key, or a mark:
@@ -75,6 +75,32 @@ static __device__ __forceinline__ place place_cached(const gphash &t, const plac
 
 static __device__ __forceinline__ gpm_u32 lowest(gpm_u32 lanes) { return (gpm_u32)__ffs(lanes) - 1; }
 
+// Appends a cell to the ring, to be taken in a later epoch.
+static __device__ __forceinline__ void give_cell(const gphash &t, gpm_u32 cell) {
+    t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], 1ull) % t.ring] = cell;
+}
+
+static __device__ __forceinline__ bool is_free(const gphash &t, const place &p, gpm_u64 word) {
+    return p.slot != GPH_NONE && (word == 0 || (word >> 32 == MARK_GIVEN_UP && (gpm_u32)word != t.epoch));
+}
+
+// Lane of a free slot in the emptiest bucket. `lanes` are those that see a free slot, and not none.
+static __device__ __forceinline__ gpm_u32 emptiest(const gphash &t, gpm_u32 lanes) {
+    gpm_u32 all = t.width == 32 ? GPH_ALL : (1u << t.width) - 1, best = 0, most = 0;
+    for (gpm_u32 first = 0; first < t.width * t.hashes * t.levels; first += t.width) {
+        gpm_u32 count = __popc(lanes >> first & all);
+        if (count > most) {
+            most = count;
+            best = lanes & all << first;
+        }
+    }
+    return lowest(best);
+}
+
+#ifdef GPH_ALONE
+#include "gphash_p_alone.cuh"
+#else
+
 // A value to or from a cell, by the whole warp.
 static __device__ __forceinline__ void copy_value(const gphash &t, const uint4 *from, uint4 *to) {
     for (gpm_u32 u = threadIdx.x % GPM_WARP; u < t.units; u += GPM_WARP) to[u] = from[u];
@@ -93,32 +119,13 @@ static __device__ __forceinline__ gpm_u32 take_cell(const gphash &t) {
     return __shfl_sync(GPH_ALL, cell, 0);
 }
 
-// Appends a cell to the ring, to be taken in a later epoch.
-static __device__ __forceinline__ void give_cell(const gphash &t, gpm_u32 cell) {
-    t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_GIVEN], 1ull) % t.ring] = cell;
-}
-
-// Lane of a free slot in the emptiest bucket. `lanes` are those that see a free slot, and not none.
-static __device__ __forceinline__ gpm_u32 emptiest(const gphash &t, gpm_u32 lanes) {
-    gpm_u32 all = t.width == 32 ? GPH_ALL : (1u << t.width) - 1, best = 0, most = 0;
-    for (gpm_u32 first = 0; first < t.width * t.hashes * t.levels; first += t.width) {
-        gpm_u32 count = __popc(lanes >> first & all);
-        if (count > most) {
-            most = count;
-            best = lanes & all << first;
-        }
-    }
-    return lowest(best);
-}
-
 // Claims a slot for a key that is not there. GPH_DONE with the lane that has it, GPH_EXISTS, GPH_FULL, or GPH_WAITING: to be tried again.
 static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash &h, gpm_u64 key, const place &p, gpm_u64 word, gpm_u32 &owner) {
     const gpm_u32 lane = threadIdx.x % GPM_WARP;
     const gpm_u64 claimed = MARK_CLAIMED << 32 | (gpm_u32)h.second, pending = MARK_PENDING << 32 | (gpm_u32)h.second;
     bool twice = GPH_HOLE(GPH_HOLE_TWICE);
     if (!twice && __any_sync(GPH_ALL, word == claimed || word == pending)) return GPH_WAITING;
-    bool is_free = p.slot != GPH_NONE && (word == 0 || (word >> 32 == MARK_GIVEN_UP && (gpm_u32)word != t.epoch));
-    gpm_u32 free = __ballot_sync(GPH_ALL, is_free);
+    gpm_u32 free = __ballot_sync(GPH_ALL, is_free(t, p, word));
     if (!free) return GPH_FULL;
     owner = emptiest(t, free);
     if (lane == owner && !GPH_HOLE(GPH_HOLE_STALE)) cache_forget(t, p.slot / t.width);
@@ -245,6 +252,8 @@ static __device__ __forceinline__ gpm_u32 gph_run(const gphash &t, bool wanted, 
     __syncwarp();
     return outcome;
 }
+
+#endif  // GPH_ALONE
 
 #include "gphash_calls.cuh"
 #include "gphash_kernels.cuh"

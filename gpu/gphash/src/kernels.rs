@@ -27,6 +27,10 @@ modules! {
     level_kernels_wide, "gphash_p_wide";
     /// The same with a cache.
     level_kernels_cached, "gphash_p_cached";
+    /// The same with a thread an operation instead of a warp: what the paper's warps are compared with.
+    level_kernels_alone, "gphash_p_alone";
+    /// The same for wide keys.
+    level_kernels_alone_wide, "gphash_p_alone_wide";
     /// `gpu/kernels/gphash_n.cu`: our design.
     tag_kernels, "gphash_n";
     /// The same for wide keys.

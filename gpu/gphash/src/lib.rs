@@ -31,8 +31,8 @@ mod table;
 pub use cache::{CacheOptions, Policy};
 pub use error::{Error, Result};
 pub use kernels::{
-    level_kernels, level_kernels_cached, level_kernels_with_holes, tag_kernels, tag_kernels_cached,
-    tag_kernels_with_holes,
+    level_kernels, level_kernels_alone, level_kernels_alone_wide, level_kernels_cached, level_kernels_wide,
+    level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_with_holes,
 };
 pub use layout::{Design, Keys, Layout};
 pub use operation::{Answer, Key, Op, Operations, Outcome, Request};

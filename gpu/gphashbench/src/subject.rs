@@ -1,8 +1,8 @@
 //! What histories are run on: a small table, its kernels, holes, and how its operations come.
 
 use nearpm_gphash::{
-    Design, Layout, level_kernels, level_kernels_cached, level_kernels_with_holes, tag_kernels, tag_kernels_cached,
-    tag_kernels_with_holes,
+    Design, Layout, level_kernels, level_kernels_alone, level_kernels_cached, level_kernels_with_holes, tag_kernels,
+    tag_kernels_cached, tag_kernels_with_holes,
 };
 use nearpm_gpu::Module;
 
@@ -78,6 +78,11 @@ impl Subject {
         }
         self.turns = turns;
         self
+    }
+
+    /// Design P with a thread an operation instead of a warp.
+    pub fn alone() -> Subject {
+        Subject { module: level_kernels_alone().clone(), ..Subject::small(Design::Levels) }
     }
 
     /// The same with all operations as one batch.

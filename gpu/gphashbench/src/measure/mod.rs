@@ -2,6 +2,7 @@
 
 mod cache;
 mod curves;
+mod factors;
 mod growth;
 mod large;
 mod latency;
@@ -24,7 +25,7 @@ use nearpm_gpu::{Device, Medium, PmRegion};
 pub use records::Records;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "micro",
     "latency",
     "ycsb",
@@ -37,6 +38,7 @@ pub const NAMES: [&str; 14] = [
     "dlrm",
     "pagerank",
     "curves",
+    "factors",
     "unsound",
     "processor",
 ];
@@ -129,6 +131,7 @@ pub fn run(bench: &Bench, name: &str, report: &mut Report) {
         "load" => growth::load(bench, report),
         "dlrm" => streams::dlrm(bench, report),
         "curves" => curves::measure(bench, report),
+        "factors" => factors::measure(bench, report),
         "pagerank" => streams::pagerank(bench, report),
         "processor" => processor::measure(bench, report),
         _ => micro::measure(bench, &UNSOUND, report),

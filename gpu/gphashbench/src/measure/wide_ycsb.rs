@@ -1,4 +1,4 @@
-//! YCSB with keys of 32 bytes, by the size of a batch (figure 6).
+//! YCSB with keys of 32 bytes, by the size of a batch (figure 6); and its batches, for keys of any size.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn of(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
     let mut table = Table::create(&region, "table", &layout, 1)?;
     table.sort_batches(largest)?;
     let most = subject.most_updates(&layout).min(largest);
-    let mut run = Run { bench, table: &table, records: 0, versions: 0 };
+    let mut run = Run::new(bench, &table, KEY);
     for first in (0..pairs).step_by(most as usize) {
         run.batch(&vec![Op::Insert; most.min(pairs - first) as usize], Choice::Latest, 0)?;
     }
@@ -43,24 +43,19 @@ fn of(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
     let sizes: &[u32] = bench.pick(&[16, 64], &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20]);
     for (number, &size) in sizes.iter().filter(|&&size| size <= most).enumerate() {
         for (name, reads, other, choice) in WORKLOADS {
-            let mut random = ChaCha8Rng::seed_from_u64(number as u64);
-            let mut times = Vec::new();
-            for repeat in 0..=bench.repeats as u64 {
-                let draw = |_| if random.random_range(0..100) < reads { Op::Get } else { other };
-                let ops: Vec<Op> = (0..size).map(draw).collect();
-                times.push(run.batch(&ops, choice, 100 * number as u64 + repeat)?);
-            }
-            // The first of a size loads its kernels.
-            times.remove(0);
+            let times = run.workload((reads, other, choice), size, 100 * number as u64)?;
             report.rate(&group, format!("{name}, batches of {size}"), f64::from(size) / 1e6, "M/s", &times, None);
         }
     }
     Ok(())
 }
 
-struct Run<'r> {
+/// Batches on a table, whose keys and values the processor makes.
+pub(super) struct Run<'r> {
     bench: &'r Bench,
     table: &'r Table,
+    /// Bytes of a key.
+    key: u32,
     /// Records that the table has: numbers below it.
     records: u32,
     /// Versions of values that were put.
@@ -76,36 +71,69 @@ fn value_of(key: &[u64], version: u64) -> impl Iterator<Item = u64> {
     key.iter().map(move |word| word ^ mask(version)).cycle().take(VALUE as usize / 8)
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// On a table that is empty.
+    pub fn new(bench: &'r Bench, table: &'r Table, key: u32) -> Run<'r> {
+        Run { bench, table, key, records: 0, versions: 0 }
+    }
+
+    /// Times of batches of a workload: share of reads in percent, what the others are, and which records are asked for. A cache has its turn before each.
+    pub fn workload(
+        &mut self,
+        (reads, other, choice): (u32, Op, Choice),
+        size: u32,
+        seed: u64,
+    ) -> Result<Vec<Duration>> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut times = Vec::new();
+        for repeat in 0..=self.bench.repeats as u64 {
+            let draw = |_| if random.random_range(0..100) < reads { Op::Get } else { other };
+            let ops: Vec<Op> = (0..size).map(draw).collect();
+            times.push(self.batch(&ops, choice, seed + repeat)?);
+        }
+        // The first of a size loads its kernels.
+        times.remove(0);
+        Ok(times)
+    }
+
     /// Runs a batch of operations, each on a record that is there, or for an insert on the next one. The time; each answer and each value that was read
     /// is looked at.
-    fn batch(&mut self, ops: &[Op], choice: Choice, seed: u64) -> Result<Duration> {
-        let device = &self.bench.device;
+    pub fn batch(&mut self, ops: &[Op], choice: Choice, seed: u64) -> Result<Duration> {
+        let (device, key) = (&self.bench.device, self.key);
         let chosen = if self.records == 0 { vec![0; ops.len()] } else { draw(choice, self.records, ops.len(), seed) };
         let mut record = |(&op, chosen): (&Op, u32)| {
             let next = self.records;
             self.records += u32::from(op == Op::Insert);
-            words_of(if op == Op::Insert { next } else { chosen }, KEY).collect::<Vec<u64>>()
+            words_of(if op == Op::Insert { next } else { chosen }, key).collect::<Vec<u64>>()
         };
         let keys: Vec<Vec<u64>> = ops.iter().zip(chosen).map(&mut record).collect();
         self.versions += 1;
         let version = self.versions;
-        let stored: Vec<u8> = keys.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        // A wide key is whole units of 16 bytes.
+        let padding = if self.table.layout().keys == Keys::Words { 0 } else { key.next_multiple_of(16) - key };
+        let padded = |key: &Vec<u64>| key.iter().copied().chain(std::iter::repeat_n(0, padding as usize / 8)).collect();
+        let stored: Vec<u8> =
+            keys.iter().flat_map(|key| -> Vec<u64> { padded(key) }).flat_map(u64::to_le_bytes).collect();
         let put: Vec<u8> = keys.iter().flat_map(|key| value_of(key, version)).flat_map(u64::to_le_bytes).collect();
         let values = Buffer::new(device, put.len() as u64)?;
         values.upload(&put)?;
         let found = Buffer::zeroed(device, put.len() as u64)?;
         let batch = Operations::of_stored(device, Op::Get, ops.len() as u32, &stored)?.each(device, ops)?;
         let batch = batch.with_values(values).with_found(found);
-        let time = self.bench.time(self.table, std::slice::from_ref(&batch))?;
+        let mut ran = Ok(());
+        let elapsed = device.time(&mut || {
+            ran = self.table.turn_cache().and_then(|()| self.table.run(&batch));
+            Ok(())
+        })?;
+        ran?;
         let done = self.table.outcomes(&batch)?.into_iter().all(|outcome| outcome == Outcome::Done);
         ensure!(done, "an operation was not done: no figure is printed");
         let read = batch.found.as_ref().map_or(Ok(Vec::new()), Buffer::download)?;
         let values = read.chunks(VALUE as usize).map(|value| value.as_chunks::<8>().0);
-        for ((key, value), _) in keys.iter().zip(values).zip(ops).filter(|(_, op)| **op == Op::Get) {
+        for ((key, value), _) in keys.iter().zip(values).zip(ops).filter(|(_, op)| matches!(op, Op::Get | Op::Rmw)) {
             ensure!(self.is_version(key, value), "a search read another value: no figure is printed");
         }
-        Ok(time)
+        Ok(elapsed.time.max(Duration::from_nanos(1)))
     }
 
     /// Whether a value is one whole version of a key's.

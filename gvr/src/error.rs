@@ -1,5 +1,10 @@
 //! What can go wrong: what, where, and what to do.
 
+/// Which versions can be read.
+fn kept(oldest: u64, newest: u64) -> String {
+    if oldest > newest { "none was closed yet".to_owned() } else { format!("versions {oldest} to {newest} are") }
+}
+
 /// Any error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,11 +74,11 @@ pub enum Error {
         seconds: u64,
     },
     /// A version that is not kept.
-    #[error("version {version} is not kept; versions {oldest} to {newest} are")]
+    #[error("version {version} is not kept; {}", kept(*oldest, *newest))]
     NoVersion {
         /// The version that was asked for.
         version: u64,
-        /// The oldest version that can be read.
+        /// The oldest version that can be read; where there is none, one more than `newest`.
         oldest: u64,
         /// The newest one.
         newest: u64,

@@ -1,5 +1,6 @@
 //! The commands of `nearpm gvr` as a program of their own.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,7 +27,8 @@ fn main() -> ExitCode {
     match command(&Arguments::parse().command) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("nearpm-gvr: {error}");
+            // At once: several ranks write to one terminal. Where nobody reads it, nobody misses it.
+            let _ = std::io::stderr().write_all(format!("nearpm-gvr: {error}\n").as_bytes());
             ExitCode::FAILURE
         }
     }

@@ -54,6 +54,12 @@ fn versions_are_listed_and_restored() {
 }
 
 #[test]
+fn a_figure_that_there_is_not_is_refused() {
+    let output = gvr(&["bench", "--only", "puts"]);
+    assert!(!output.status.success() && text(&output).contains("no figure's name holds \"puts\""), "{}", text(&output));
+}
+
+#[test]
 fn what_is_no_job_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();

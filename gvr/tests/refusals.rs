@@ -75,7 +75,12 @@ fn sizes_that_no_memory_has_are_refused_on_every_rank() {
         // More than the ranks have is another error, and neither takes anything.
         let full = world.array::<u64>(&[1 << 44], Options::flat()).map(drop);
         assert!(matches!(full, Err(Error::NoMemory { .. })), "{full:?}");
-        world.array::<u64>(&[10], Options::log(64))?.version_inc("").map(drop)
+        let none = Job::create(world, &Memories::default(), 0).map(drop);
+        assert!(matches!(none, Err(Error::BadOption { .. })), "{none:?}");
+        let array = world.array::<u64>(&[10], Options::log(64))?;
+        let none = array.at(0).map(drop).unwrap_err().to_string();
+        assert_eq!(none, "version 0 is not kept; none was closed yet");
+        array.version_inc("").map(drop)
     });
     ends.into_iter().for_each(|end| end.unwrap());
 }

@@ -21,8 +21,9 @@ impl Core {
     pub fn pin(&self, number: u64) -> Result<Old> {
         let state = &mut *self.state.borrow_mut();
         let Some(version) = state.versions.iter().find(|version| version.number == number).cloned() else {
-            let range = |version: Option<&Version>| version.map_or(0, |version| version.number);
-            let (oldest, newest) = (range(state.versions.front()), range(state.versions.back()));
+            let number_of = |version: Option<&Version>| version.map(|version| version.number);
+            let oldest = number_of(state.versions.front()).unwrap_or(1);
+            let newest = number_of(state.versions.back()).unwrap_or(0);
             return Err(Error::NoVersion { version: number, oldest, newest });
         };
         *state.pins.entry(number).or_default() += 1;

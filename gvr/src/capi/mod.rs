@@ -46,6 +46,8 @@ pub unsafe extern "C" fn GDS_init(
     provided: *mut c_int,
 ) -> c_int {
     answer(|| {
+        // A second handle of this rank would say, when it goes, that the rank does.
+        state::check_first()?;
         let world = match World::launched(ALONE)? {
             Some(world) => world,
             None => World::new(Shm::threads(1, ALONE)?.pop().ok_or_else(|| Error::option("no rank was made"))?),
@@ -80,7 +82,8 @@ unsafe fn sizes(count: usize, counts: *const usize) -> Result<Vec<u64>> {
 }
 
 fn kind(code: c_int) -> Result<Kind> {
-    u32::try_from(code).map_err(|_| refuse(format!("{code} is no GDS_datatype_t"))).and_then(Kind::of_code)
+    let known = u32::try_from(code).ok().and_then(|code| Kind::of_code(code).ok());
+    known.ok_or_else(|| refuse(format!("{code} is no GDS_datatype_t")))
 }
 
 /// A text that a caller gives.

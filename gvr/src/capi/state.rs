@@ -112,14 +112,18 @@ impl Gds {
     }
 }
 
+/// Refuses a world where there is one already.
+pub fn check_first() -> Result<()> {
+    if WORLD.with_borrow(Option::is_some) {
+        return Err(refuse("the world was joined already: GDS_init is called once"));
+    }
+    Ok(())
+}
+
 pub fn join(world: World) -> Result<()> {
-    WORLD.with_borrow_mut(|place| {
-        if place.is_some() {
-            return Err(refuse("the world was joined already: GDS_init is called once"));
-        }
-        *place = Some(Joined { job: None, world });
-        Ok(())
-    })
+    check_first()?;
+    WORLD.set(Some(Joined { job: None, world }));
+    Ok(())
 }
 
 pub fn leave() -> Result<()> {

@@ -111,6 +111,8 @@ impl Job {
             let what = "there is a job already: open it, or choose another folder".to_owned();
             return Err(Error::Job { folder: storage.name(), what });
         }
+        let some = || Error::option("pools of 0 bytes hold no job: say how many bytes each rank's pool is to have");
+        agree(rma, if bytes == 0 { Err(some()) } else { Ok(()) })?;
         // The same on all ranks; what it is matters to nobody.
         let number = rma.allreduce(Reduce::Max, rand::random())?;
         let current = Current { generation: 1, ranks: world.ranks(), partners: storage.partners() };

@@ -1,6 +1,7 @@
 /* A client of gds.h, in the manner of public ones: every rank puts its rows, versions are made, read back and restored. */
 #include <stdio.h>
 #include <string.h>
+#include <threads.h>
 
 #include "gds.h"
 
@@ -293,11 +294,23 @@ static int durable(const char *folder, int rank, int ranks)
     return 0;
 }
 
+/* A second GDS_init is refused and changes nothing: ranks wait for one that is late, and do not take it for gone. */
+static int again(int *argc, char ***argv)
+{
+    GDS_thread_support_t provided;
+    struct timespec late = {0, 300000000};
+    WANT(GDS_init(argc, argv, GDS_THREAD_SINGLE, &provided) == GDS_STATUS_INVALID);
+    if (gvr_rank() == 0) thrd_sleep(&late, NULL);
+    CHECK(GDS_fence(NULL));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     GDS_thread_support_t provided;
     if (gvr_rank() != -1 || GDS_finalize() == GDS_STATUS_OK) return 1;
     CHECK(GDS_init(&argc, &argv, GDS_THREAD_SINGLE, &provided));
+    if (again(&argc, &argv)) return 1;
     if (in_memory(gvr_rank(), gvr_ranks())) return 1;
     if (handles(gvr_rank(), gvr_ranks())) return 1;
     if (errors(gvr_rank(), gvr_ranks())) return 1;

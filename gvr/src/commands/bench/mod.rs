@@ -71,7 +71,14 @@ struct Figure {
     pub times: Times,
 }
 
+/// What `--only` can choose.
+const NAMES: [&str; 5] = ["put get", "version_inc", "synthetic", "programs", "durable"];
+
 pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
+    if !NAMES.iter().any(|name| name.contains(&arguments.only)) {
+        let what = format!("no figure's name holds {:?}: give a part of one of {NAMES:?}", arguments.only);
+        return Err(Error::option(what));
+    }
     let window = arguments.backend.window(WINDOW);
     let Some(world) = arguments.backend.launched(window)? else {
         return arguments.backend.launch_and_wait(arguments.ranks as usize, window);
@@ -79,7 +86,7 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
     let mut figures = Vec::new();
     let wants = |name: &str| name.contains(&arguments.only);
     for bytes in [8_u64, 128, 1024, 8192, 65536] {
-        if wants("put get") || wants("put") || wants("get") {
+        if wants("put get") {
             figures.extend(operations(&world, bytes, arguments.rounds)?);
         }
     }

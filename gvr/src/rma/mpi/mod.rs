@@ -41,7 +41,11 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Tests of a meeting before the first sleep.
 const SPINS: u32 = 2000;
 /// Looks at a word before the first sleep.
-const LOOKS: u32 = 200;
+const LOOKS: u64 = 200;
+/// Looks at a word before sleeps get longer: who waits is a server that nobody has asked for some ten milliseconds.
+const PAUSES: u64 = LOOKS + 200;
+/// How long they then are beside a pause: such a server takes about a percent of a processor.
+const LONG_PAUSE: Duration = Duration::from_micros(500);
 
 /// Words of a meeting, which MPI reads and writes until it is over.
 struct Meeting {
@@ -372,14 +376,21 @@ impl Rma for Mpi {
     }
 
     fn wait_word(&self, offset: u64, was: u64) -> Result<u64> {
-        let mut looks = 0;
+        let mut looks = 0_u64;
         loop {
             let now = self.load(Place { rank: self.rank, offset })?;
             if now != was {
                 return Ok(now);
             }
             looks += 1;
-            if looks < LOOKS { std::thread::yield_now() } else { self.pause()? }
+            if looks < LOOKS {
+                std::thread::yield_now();
+                continue;
+            }
+            if looks > PAUSES {
+                std::thread::sleep(LONG_PAUSE);
+            }
+            self.pause()?;
         }
     }
 

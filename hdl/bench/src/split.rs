@@ -112,6 +112,7 @@ pub struct Bench<'a> {
     unanswered: BTreeMap<u64, Burst>,
     oracle: BTreeMap<u64, Line>,
     bad_reads: BTreeSet<u64>,
+    bad_writes: BTreeSet<u64>,
     read_lines: u64,
     written_lines: u64,
 }
@@ -140,6 +141,7 @@ impl<'a> Bench<'a> {
             unanswered: BTreeMap::new(),
             oracle: BTreeMap::new(),
             bad_reads: BTreeSet::new(),
+            bad_writes: BTreeSet::new(),
             read_lines: 0,
             written_lines: 0,
         }
@@ -221,9 +223,11 @@ impl<'a> Bench<'a> {
         }
         if self.fires(|p| p.wvalid, |p| p.wready) {
             let (line, data, strobes, _) = self.data.pop_front().expect("data is offered");
-            let start = self.memories[0].start(line);
-            let held = self.oracle.entry(line).or_insert(start);
-            (0..LINE).filter(|b| strobes >> b & 1 == 1).for_each(|b| held[b] = data[b]);
+            if !self.bad_writes.contains(&line) {
+                let start = self.memories[0].start(line);
+                let held = self.oracle.entry(line).or_insert(start);
+                (0..LINE).filter(|b| strobes >> b & 1 == 1).for_each(|b| held[b] = data[b]);
+            }
             self.offers_data = false;
             self.written_lines += 1;
         }
@@ -234,7 +238,8 @@ impl<'a> Bench<'a> {
             let id = self.dut.read(self.pins.bid).to_u64();
             let burst = self.unanswered.remove(&id).expect("a write of that identifier is unanswered");
             assert!(!self.memory(burst.line).owes(id), "an answer that the memory did not give");
-            assert_eq!(self.dut.read(self.pins.bresp).to_u64(), 0);
+            let bad = self.bad_writes.range(burst.line..burst.line + burst.beats).next().is_some();
+            assert_eq!(self.dut.read(self.pins.bresp).to_u64(), if bad { 2 } else { 0 }, "the answer to a write");
         }
         self.dut.cycle();
     }
@@ -246,7 +251,7 @@ impl<'a> Bench<'a> {
         assert!(self.dut.read(self.pins.rdata) == wanted, "line {line:#x} comes with wrong data");
         assert_eq!(self.dut.read(self.pins.rlast).bit(0), last);
         let bad = self.bad_reads.contains(&line);
-        assert_eq!(self.dut.read(self.pins.rresp).to_u64(), if bad { 2 } else { 0 });
+        assert_eq!(self.dut.read(self.pins.rresp).to_u64(), if bad { 2 } else { 0 }, "the answer to a read");
         self.read_lines += 1;
     }
 
@@ -272,12 +277,16 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Every line reaches its port, every read is answered in order, every offer stays.
+/// Every line reaches its port, every read is answered in order, every error reaches who asked, every offer stays.
 pub fn random_bursts_reach_their_port_and_come_back_in_order(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 1);
     for line in REGIONS.iter().flat_map(|region| (*region..region + REGION_LINES / 2).step_by(13)) {
         bench.bad_reads.insert(line);
         bench.memory(line).bad_reads.insert(line);
+    }
+    for line in REGIONS.iter().flat_map(|region| (*region + REGION_LINES / 2..region + REGION_LINES).step_by(29)) {
+        bench.bad_writes.insert(line);
+        bench.memory(line).bad_writes.insert(line);
     }
     let wills = [
         Will { reads: 0.5, writes: 0.5, data: 0.5, takes: 0.5 },

@@ -26,14 +26,14 @@ const FAST: [&str; 5] = [
 /// Programs of a test that are cut at every cycle: one, and in the long form further ones for as long as neither these nor runs that are cut at
 /// random have shown every allowed state.
 const MOST_PROGRAMS: u64 = 5;
-/// Copies of the process at a time.
+/// Copies of the process at a time, at least: they wait for each other.
 const JOBS: usize = 4;
 
 #[test]
 fn what_the_rtl_shows_at_any_cycle_the_model_allows() {
     let cards = Arc::new(rtl_cards(MemoryPorts::One));
     keep_panics();
-    let tests = tests();
+    let (tests, jobs) = (tests(), nearpm_tier::jobs(JOBS));
     let most = if thorough() { MOST_PROGRAMS } else { 1 };
     let one_card = |test: &Test| can_run(test) && test.devices == 1;
     let chosen = tests.iter().filter(|(name, test)| one_card(test) && (thorough() || FAST.contains(&name.as_str())));
@@ -44,11 +44,11 @@ fn what_the_rtl_shows_at_any_cycle_the_model_allows() {
         let (mut shown, mut program, mut further) = (BTreeSet::new(), 0, 0);
         let before = cuts;
         while program == 0 || program < most && !may.is_subset(&shown) {
-            let run = observe(test, &cards, program, JOBS);
+            let run = observe(test, &cards, program, jobs);
             shown.extend(run.states);
             (cuts, cycles) = (cuts + run.cuts, cycles + run.cycles);
             if program == 0 {
-                further = at_random::observe(test, &*cards, &mut shown, 0, JOBS);
+                further = at_random::observe(test, &*cards, &mut shown, 0, jobs);
             }
             program += 1;
         }

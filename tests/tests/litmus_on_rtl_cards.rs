@@ -15,18 +15,18 @@ use nearpm_tests::rig::{rtl_cards, thorough};
 
 /// Runs of each test, also where each allowed state was shown before.
 const LEAST_RUNS: u64 = 64;
-/// Copies of the process at a time.
+/// Copies of the process at a time, at least: they wait for each other.
 const JOBS: usize = 4;
 
 #[test]
 fn what_several_rtl_cards_show_the_model_allows() {
     let cards = rtl_cards(MemoryPorts::One);
     keep_panics();
-    let tests = tests();
+    let (tests, jobs) = (tests(), nearpm_tier::jobs(JOBS));
     let (mut all, mut runs) = (Comparison::on(Cards::Rtl), 0);
     for (name, test) in tests.iter().filter(|(_, test)| can_run(test) && test.devices > 1) {
         let (mut shown, begun) = (BTreeSet::new(), Instant::now());
-        let run = observe(test, &cards, &mut shown, LEAST_RUNS, JOBS);
+        let run = observe(test, &cards, &mut shown, LEAST_RUNS, jobs);
         println!("{name}: {run} runs, {} states, {:.1} s", shown.len(), begun.elapsed().as_secs_f64());
         all.take(name, test, &shown);
         runs += run;

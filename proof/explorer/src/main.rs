@@ -64,6 +64,9 @@ struct Exploration {
     /// Leaves the write-back or fence of this number out (on a card also command, read that pushes, or wait for a command): a planted fault.
     #[arg(long)]
     leave_out: Option<usize>,
+    /// Programs that are explored at a time [default: NEARPM_JOBS, else the number of processors].
+    #[arg(long)]
+    jobs: Option<usize>,
     /// Where a failure goes.
     #[arg(long, default_value = "crash.json")]
     output: PathBuf,
@@ -159,7 +162,7 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = options.jobs.unwrap_or_else(|| nearpm_tier::jobs(1)).max(1);
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("exploring does not panic"))
     })?;

@@ -17,6 +17,8 @@ pub struct Campaign {
     pub share: u64,
     /// It runs in the long form that `NEARPM_THOROUGH` asks for.
     pub long: bool,
+    /// What runs was built before, so that it runs on a machine without Rust, too: [`crate::packed`]. The others build, prove or map something.
+    pub is_packed: bool,
     /// Counts that a run of [`WHOLE_RUN_MINUTES`] has to reach: one that misses one ends with failure.
     pub aims: &'static [(&'static str, u64)],
 }
@@ -29,6 +31,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test litmus -- --nocapture every_test_reaches",
         share: 0,
         long: false,
+        is_packed: true,
         aims: &[("tests", 60)],
     },
     Campaign {
@@ -37,6 +40,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test litmus -- --nocapture what_the_card_shows",
         share: 0,
         long: true,
+        is_packed: true,
         aims: &[("tests", 60)],
     },
     Campaign {
@@ -45,6 +49,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test gate -- --nocapture",
         share: 0,
         long: false,
+        is_packed: true,
         aims: &[("programs", 9)],
     },
     Campaign {
@@ -53,6 +58,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --lib -- --nocapture in_every_order",
         share: 0,
         long: false,
+        is_packed: true,
         aims: &[("programs", 12)],
     },
     Campaign {
@@ -61,6 +67,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/nearpm-explorer explore --minutes MINUTES",
         share: 7,
         long: false,
+        is_packed: true,
         aims: &[("states", 1_000_000)],
     },
     Campaign {
@@ -69,6 +76,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/every-cycle --minutes MINUTES",
         share: 25,
         long: false,
+        is_packed: true,
         aims: &[
             ("scenarios", 100),
             ("cycles", 100_000_000),
@@ -85,6 +93,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/every-cycle --memory-ports 2 --minutes MINUTES",
         share: 6,
         long: false,
+        is_packed: true,
         aims: &[("scenarios", 100), ("cycles", 10_000_000)],
     },
     Campaign {
@@ -93,6 +102,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test litmus_on_rtl --test litmus_on_rtl_cards -- --nocapture",
         share: 0,
         long: true,
+        is_packed: true,
         aims: &[("tests", 60)],
     },
     Campaign {
@@ -101,6 +111,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --lib -- --nocapture each_step_on_the_way",
         share: 0,
         long: true,
+        is_packed: true,
         aims: &[("noticed", 120)],
     },
     Campaign {
@@ -109,6 +120,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test planted_faults -- --nocapture --test-threads 1",
         share: 0,
         long: false,
+        is_packed: false,
         aims: &[("faults", 64)],
     },
     Campaign {
@@ -117,6 +129,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/nearpm-proofs --mutants",
         share: 0,
         long: false,
+        is_packed: false,
         aims: &[("proved", 23)],
     },
     Campaign {
@@ -125,6 +138,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/nearpm-mutants",
         share: 0,
         long: false,
+        is_packed: false,
         aims: &[("noticed", 80)],
     },
     Campaign {
@@ -133,6 +147,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/nearpm-verification coverage",
         share: 0,
         long: false,
+        is_packed: false,
         aims: &[("covered", 240_000)],
     },
     Campaign {
@@ -141,6 +156,7 @@ pub const ALL: &[Campaign] = &[
         command: "cargo test --release --locked --workspace --test bad_input -- --nocapture takes_anything",
         share: 0,
         long: true,
+        is_packed: true,
         aims: &[
             ("inputs of the RTL's units", 2_000),
             ("inputs of the command port", 50_000),
@@ -154,6 +170,7 @@ pub const ALL: &[Campaign] = &[
         command: "target/release/random-pins --memories 16",
         share: 0,
         long: false,
+        is_packed: true,
         aims: &[("conflicts held", 10_000), ("power-ups", 200)],
     },
 ];

@@ -1,19 +1,21 @@
 //! `nearpm-verification`: runs the campaigns and writes the page.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use nearpm_verification::campaigns::{ALL, WHOLE_RUN_MINUTES, named};
+use nearpm_verification::built::build;
+use nearpm_verification::campaigns::{ALL, Campaign, WHOLE_RUN_MINUTES, named};
 use nearpm_verification::coverage::constants::{Constants, TOP};
 use nearpm_verification::coverage::points::{Merged, merge};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::scenarios;
 use nearpm_verification::coverage::waivers::Waivers;
-use nearpm_verification::run::{Outcome, build, run};
+use nearpm_verification::packed::Packed;
+use nearpm_verification::run::{Kept, Outcome, Way, run};
 use nearpm_verification::times::Times;
 use nearpm_verification::{page, workspace};
 
@@ -28,6 +30,19 @@ struct Cli {
 enum Action {
     /// Runs campaigns, and writes the page.
     Run(Run),
+    /// Builds what campaigns run, and copies it into a folder, for a machine without Rust: `run --packed` runs it there.
+    Pack {
+        /// The folder.
+        folder: PathBuf,
+        /// Only these; without it all that can be packed.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+    },
+    /// Writes the page with what campaigns have left in a folder, wherever they ran.
+    Take {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Measures the coverage of the RTL and compares it with the waivers.
     Coverage(Coverage),
     /// Lists the campaigns.
@@ -54,6 +69,12 @@ struct Run {
     /// Folder of the logs [default: target/verification].
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// Workers of what works in parallel [default: as many as there are processors].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: Option<u64>,
+    /// Runs what was packed into this folder, builds nothing, and leaves what was counted in the folder of the logs instead of the page.
+    #[arg(long, conflicts_with = "page")]
+    packed: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -103,10 +124,14 @@ impl Page {
         Page { path, outcomes: page::former(&former), machines: page::former_machines(&former), coverage }
     }
 
-    fn take(&mut self, outcome: Outcome) {
+    fn take(&mut self, kept: Kept) {
+        let Kept { outcome, machine, coverage } = kept;
         self.outcomes.retain(|former| former.campaign != outcome.campaign);
         self.outcomes.push(outcome);
-        self.machines.insert(machine());
+        self.machines.insert(machine);
+        if let Some(measured) = coverage {
+            self.coverage = measured;
+        }
     }
 
     fn write(&self) -> Result<()> {
@@ -115,22 +140,50 @@ impl Page {
     }
 }
 
-fn run_all(arguments: &Run) -> Result<ExitCode> {
-    if let Some(unknown) = arguments.only.iter().find(|name| named(name).is_none()) {
-        bail!("there is no campaign {unknown}: see nearpm-verification list");
+/// The campaigns of these names.
+fn chosen(names: &[String]) -> Result<Vec<&'static Campaign>> {
+    let campaign = |name: &String| {
+        named(name).with_context(|| format!("there is no campaign {name}: see nearpm-verification list"))
+    };
+    names.iter().map(campaign).collect()
+}
+
+/// Writes the page with what campaigns have left in a folder.
+fn take(folder: &Path) -> Result<ExitCode> {
+    let mut page = Page::read();
+    let all = Kept::all(folder)?;
+    // What all of them have run on is where they ran; the rows of others are of other machines.
+    if all.len() == ALL.len() {
+        page.machines.clear();
     }
+    for kept in all {
+        let verdict = if kept.outcome.holds() { "holds" } else { "FAILED" };
+        eprintln!("{}: {verdict}, of commit {}, {}", kept.outcome.campaign, kept.outcome.commit, kept.machine);
+        page.take(kept);
+    }
+    page.write()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_all(arguments: &Run) -> Result<ExitCode> {
+    chosen(&arguments.only)?;
+    let packed = arguments.packed.as_deref().map(Packed::read).transpose()?;
+    let is_here = packed.is_none();
+    let way = Way { jobs: arguments.jobs.map(|jobs| jobs as usize), packed };
     let folder = arguments.folder.clone().unwrap_or_else(logs);
     let (mut page, mut good, start) = (Page::read(), true, Instant::now());
-    let chosen =
-        |name: &str| !arguments.page && (arguments.only.is_empty() || arguments.only.iter().any(|only| only == name));
-    if ALL.iter().any(|campaign| chosen(campaign.name)) {
+    let is_chosen = |campaign: &&Campaign| {
+        let is_named = arguments.only.iter().any(|only| only == campaign.name);
+        !arguments.page && (is_named || arguments.only.is_empty() && (is_here || campaign.is_packed))
+    };
+    if is_here && ALL.iter().any(|campaign| is_chosen(&campaign)) {
         eprintln!("==> build");
         build()?;
     }
-    for campaign in ALL.iter().filter(|campaign| chosen(campaign.name)) {
+    for campaign in ALL.iter().filter(is_chosen) {
         eprintln!("==> {}: {}", campaign.name, campaign.claim);
         let left = arguments.minutes.saturating_sub(start.elapsed().as_secs() / 60);
-        let outcome = run(campaign, campaign.minutes(arguments.minutes, left), &folder)?;
+        let outcome = run(campaign, campaign.minutes(arguments.minutes, left), &folder, &way)?;
         let found: Vec<String> = outcome.found().map(|(name, n)| format!("{} {name}", page::grouped(n))).collect();
         let verdict = if outcome.holds() { "holds" } else { "FAILED" };
         eprintln!("    {verdict}: {}; {} s", found.join(", "), outcome.seconds);
@@ -141,13 +194,16 @@ fn run_all(arguments: &Run) -> Result<ExitCode> {
             eprintln!("    MISSED: {} {name}", page::grouped(*least));
             good = false;
         }
-        if let Ok(measured) = std::fs::read_to_string(folder.join("coverage.md"))
-            && campaign.name == "coverage"
-        {
-            page.coverage = measured;
+        let coverage = std::fs::read_to_string(folder.join("coverage.md")).ok().filter(|_| campaign.name == "coverage");
+        let kept = Kept { outcome, machine: machine(), coverage };
+        kept.write(&folder)?;
+        if is_here {
+            page.take(kept);
+            page.write()?;
         }
-        page.take(outcome);
-        page.write()?;
+    }
+    if !is_here {
+        return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if arguments.only.is_empty() && !arguments.page {
         page.machines = BTreeSet::from([machine()]);
@@ -190,6 +246,17 @@ fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Action::Run(arguments) => run_all(&arguments),
         Action::Coverage(arguments) => coverage(&arguments),
+        Action::Take { folder } => take(&folder),
+        Action::Pack { folder, only } => {
+            let named = if only.is_empty() {
+                ALL.iter().filter(|campaign| campaign.is_packed).collect()
+            } else {
+                chosen(&only)?
+            };
+            let packed = Packed::pack(&folder, &named)?;
+            eprintln!("{} campaigns of commit {} in {}", named.len(), packed.commit, folder.display());
+            Ok(ExitCode::SUCCESS)
+        }
         Action::List => {
             ALL.iter().for_each(|campaign| println!("{:<12} {}", campaign.name, campaign.claim));
             Ok(ExitCode::SUCCESS)

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 
-use crate::campaigns::Campaign;
+use crate::built::{commit, program};
+use crate::campaigns::{ALL, Campaign};
+use crate::packed::Packed;
 use crate::workspace;
 
 /// What a campaign counted.
@@ -20,7 +22,8 @@ pub type Counts = BTreeMap<String, u64>;
 pub(crate) const VIOLATIONS: &str = "violations";
 
 /// What became of a campaign.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// Its name.
     pub campaign: String,
@@ -72,87 +75,111 @@ fn add(total: &mut Counts, more: Counts) {
     more.into_iter().for_each(|(name, count)| *total.entry(name).or_default() += count);
 }
 
-/// The program of a command. Those of the workspace lie where this one does: in the folder of its optimised build, wherever that is.
-pub(crate) fn program(words: &[String]) -> Result<Command> {
-    let (name, arguments) = words.split_first().context("a campaign has a command")?;
-    let path = match Path::new(name).file_name() {
-        Some(file) if file != name.as_str() => {
-            let own = std::env::current_exe().context("find this program")?;
-            ensure!(
-                own.parent().is_some_and(|folder| folder.ends_with("release")),
-                "campaigns run optimised: ./x verify"
-            );
-            own.with_file_name(file)
-        }
-        _ => std::env::var_os("CARGO").unwrap_or_else(|| name.into()).into(),
-    };
-    let mut command = Command::new(path);
-    command.args(arguments);
-    Ok(command)
-}
-
-/// Builds what campaigns run, all in one.
-///
-/// # Errors
-/// Where it does not build.
-pub fn build() -> Result<()> {
-    let words = ["cargo", "build", "--release", "--locked", "--workspace", "--bins", "--tests"].map(str::to_owned);
-    let status = program(&words)?.current_dir(workspace()).status().context("start cargo")?;
-    if !status.success() {
-        bail!("the workspace does not build");
-    }
-    Ok(())
+/// How campaigns are run.
+#[derive(Debug, Default)]
+pub struct Way {
+    /// Workers of what works in parallel, where it is said.
+    pub jobs: Option<usize>,
+    /// Where its programs are, where they were built elsewhere.
+    pub packed: Option<Packed>,
 }
 
 /// Runs a campaign, for so many minutes where it takes what it is given. What it prints goes to `NAME.log` in the folder.
 ///
 /// # Errors
-/// Where the program cannot be started, or the folder not be written. A campaign that fails is an outcome.
-pub fn run(campaign: &Campaign, minutes: u64, folder: &Path) -> Result<Outcome> {
+/// Where a program cannot be started, or the folder not be written. A campaign that fails is an outcome.
+pub fn run(campaign: &Campaign, minutes: u64, folder: &Path, way: &Way) -> Result<Outcome> {
     fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     let words = campaign.words(minutes);
     let start = Instant::now();
     let log = folder.join(format!("{}.log", campaign.name));
     let mut log = File::create(&log).with_context(|| format!("make {}", log.display()))?;
-    let mut command = program(&words)?;
-    command.current_dir(workspace()).env_remove("NEARPM_THOROUGH");
-    if campaign.long {
-        command.env("NEARPM_THOROUGH", "1");
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.try_clone()?);
-    let mut child = command.spawn().with_context(|| format!("start {}", words[0]))?;
-    let output = BufReader::new(child.stdout.take().expect("the output is piped"));
-    let mut counts = Counts::new();
-    for line in output.lines() {
-        let line = line?;
-        writeln!(log, "{line}")?;
-        if let Some(more) = counts_of(&line) {
-            add(&mut counts, more);
+    let commands = match &way.packed {
+        Some(packed) => packed.commands(campaign, &words)?,
+        None => {
+            let mut command = program(&words)?;
+            command.current_dir(workspace());
+            vec![command]
         }
+    };
+    let (mut success, mut counts) = (true, Counts::new());
+    for mut command in commands {
+        command.env_remove("NEARPM_THOROUGH");
+        if campaign.long {
+            command.env("NEARPM_THOROUGH", "1");
+        }
+        if let Some(jobs) = way.jobs {
+            command.env("NEARPM_JOBS", jobs.to_string());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.try_clone()?);
+        let mut child = command.spawn().with_context(|| format!("start {}", command.get_program().display()))?;
+        let output = BufReader::new(child.stdout.take().expect("the output is piped"));
+        for line in output.lines() {
+            let line = line?;
+            writeln!(log, "{line}")?;
+            if let Some(more) = counts_of(&line) {
+                add(&mut counts, more);
+            }
+        }
+        success &= child.wait()?.success();
     }
-    let success = child.wait()?.success();
     Ok(Outcome {
         campaign: campaign.name.into(),
         command: words.join(" "),
         success,
         counts,
         seconds: start.elapsed().as_secs(),
-        commit: commit()?,
+        commit: way.packed.as_ref().map_or_else(commit, |packed| Ok(packed.commit.clone()))?,
     })
 }
 
-/// The commit that is checked out.
-fn commit() -> Result<String> {
-    let git = |arguments: &[&str]| -> Result<String> {
-        let output = Command::new("git").args(arguments).current_dir(workspace()).output().context("run git")?;
-        if !output.status.success() {
-            bail!("git: {}", String::from_utf8_lossy(&output.stderr));
+/// What became of a campaign, and where: kept beside its log, so that the page can be written elsewhere and later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Machine.
+    pub machine: String,
+    /// The table of coverage, where it measures it.
+    pub coverage: Option<String>,
+}
+
+impl Kept {
+    fn path(folder: &Path, campaign: &str) -> PathBuf {
+        folder.join(format!("{campaign}.json"))
+    }
+
+    /// Writes it into a folder.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let path = Kept::path(folder, &self.outcome.campaign);
+        let text = serde_json::to_string_pretty(self).context("write what was counted")?;
+        fs::write(&path, text + "\n").with_context(|| format!("write {}", path.display()))
+    }
+
+    /// All of a folder, in the order of the list.
+    ///
+    /// # Errors
+    /// If there is none, or one is of another command than the campaign has today.
+    pub fn all(folder: &Path) -> Result<Vec<Kept>> {
+        let mut all = Vec::new();
+        for campaign in ALL {
+            let path = Kept::path(folder, campaign.name);
+            if !path.exists() {
+                continue;
+            }
+            let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+            let kept: Kept = serde_json::from_str(&text).with_context(|| format!("read {}", path.display()))?;
+            let command = &kept.outcome.command;
+            ensure!(campaign.is_command(command), "{}: `{command}` is not what runs today", path.display());
+            all.push(kept);
         }
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    // The page is what a run writes.
-    let changed = !git(&["status", "--porcelain", "--", ".", ":(exclude)docs/verification.md"])?.is_empty();
-    Ok(git(&["rev-parse", "--short=10", "HEAD"])? + if changed { "+" } else { "" })
+        ensure!(!all.is_empty(), "no campaign has left what it counted in {}", folder.display());
+        Ok(all)
+    }
 }
 
 #[cfg(test)]

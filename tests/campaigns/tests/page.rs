@@ -6,7 +6,7 @@ use nearpm_verification::campaigns::ALL;
 use nearpm_verification::coverage::points::CoverPoint;
 use nearpm_verification::coverage::waivers::Waivers;
 use nearpm_verification::page::{check, former, former_coverage, former_machines, grouped, render};
-use nearpm_verification::run::{Counts, Outcome};
+use nearpm_verification::run::{Counts, Kept, Outcome};
 use nearpm_verification::workspace;
 
 fn outcome(campaign: &str, violations: u64) -> Outcome {
@@ -75,6 +75,28 @@ fn rows_are_kept_as_the_page_has_them() {
     let other = page.replace("release/every-cycle", "release/no-cycle");
     assert_eq!(former(&other), outcomes[1..]);
     assert!(former("").is_empty() && former_coverage("").is_none());
+}
+
+/// What ran elsewhere comes to the page as what ran here.
+#[test]
+fn what_a_campaign_has_left_in_a_folder_is_read_as_it_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Kept::all(folder.path()).unwrap_err().to_string().contains("no campaign has left"));
+    let kept = |name: &str, coverage: Option<&str>| Kept {
+        outcome: outcome(name, 0),
+        machine: "32 processors, Y".into(),
+        coverage: coverage.map(str::to_owned),
+    };
+    let all = [kept("every-cycle", None), kept("coverage", Some("| kind |"))];
+    // Those of the folder come in the list's order, whatever else lies there.
+    all.iter().rev().for_each(|kept| kept.write(folder.path()).unwrap());
+    std::fs::write(folder.path().join("every-cycle.log"), "{}").unwrap();
+    assert_eq!(Kept::all(folder.path()).unwrap(), all);
+    let mut other = kept("model", None);
+    other.outcome.command = "target/release/another".into();
+    other.write(folder.path()).unwrap();
+    let stale = format!("{:#}", Kept::all(folder.path()).unwrap_err());
+    assert!(stale.contains("is not what runs today"), "{stale}");
 }
 
 #[test]

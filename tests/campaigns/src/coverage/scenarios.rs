@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::program;
+use crate::built::program;
 use crate::workspace;
 
 /// What runs, with what it is there for.

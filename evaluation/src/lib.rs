@@ -17,6 +17,7 @@
 //! | [`natively`] | programs on this processor, in files, in wall-clock time |
 //! | [`plan`] | the cases of the quick and of the full form |
 //! | [`results`] | a folder of results, CSV and JSON |
+//! | [`stored`] | the results that are stored, and all of them made anew |
 //! | [`published`] | what the paper says in its text |
 //! | [`summary`] | ratios, averages, deviations |
 //! | [`report`] | the page |
@@ -42,4 +43,5 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod served;
+pub mod stored;
 pub mod summary;

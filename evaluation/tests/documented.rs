@@ -1,7 +1,7 @@
 //! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
 //!
-//! `nearpm bench --csv evaluation/results/quick.csv` and `nearpm bench --full --profiles PROFILE --csv evaluation/results/full-PROFILE.csv` store results
-//! anew, `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
+//! `nearpm bench stored` makes all simulated ones anew, `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and
+//! `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -12,8 +12,9 @@ use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::natively;
 use nearpm_evaluation::plan::{MANY_THREADS, OURS, PAPER, Scope, UNITS};
 use nearpm_evaluation::report;
-use nearpm_evaluation::results::{Record, Results};
+use nearpm_evaluation::results::Record;
 use nearpm_evaluation::run;
+use nearpm_evaluation::stored::{self, CHOICES};
 use nearpm_evaluation::summary::Summary;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::{Inputs, Program};
@@ -25,33 +26,22 @@ fn path(below_this_package: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(below_this_package)
 }
 
-/// Files of results, with the cases that each holds.
-fn files() -> Vec<(String, Vec<Case>)> {
-    let quick = ("results/quick.csv".to_owned(), Scope::QUICK.cases());
-    let full = |profile| (format!("results/full-{profile}.csv"), Scope::FULL.cases_of(&[str::to_owned(profile)]));
-    let choices = (CHOICES.to_owned(), Scope::QUICK.choices());
-    [quick, choices].into_iter().chain([PAPER, OURS].map(full)).collect()
-}
-
-/// The results of what somebody may choose from, which are no figures of the paper's.
-const CHOICES: &str = "results/choices.csv";
 /// Tables of the document that are made of them.
 const OF_CHOICES: [&str; 3] = ["choices", "ways", "ways by program"];
 /// Tables of the document that are of the full form's results, too.
 const OF_FULL: [&str; 6] = ["predictions", "programs", "programs on this card", "cheapest", "whereabouts", "ceilings"];
 
-fn stored(file: &str) -> Vec<Record> {
-    let (records, others) = Results::all(&path(file)).unwrap_or_else(|e| panic!("{e:#}"));
-    assert!(others.is_empty());
-    records
+fn stored(table: &stored::Table) -> Vec<Record> {
+    table.stored(&path("results")).unwrap_or_else(|e| panic!("{e:#}"))
 }
 
 /// Results of the quick form, and those of the full one with both profiles.
 fn quick_and_full() -> [Vec<Record>; 2] {
-    let is_of_full = |file: &&String| file.contains("full");
-    let files: Vec<String> = files().into_iter().map(|(file, _)| file).filter(|file| file != CHOICES).collect();
-    let (full, quick): (Vec<&String>, Vec<&String>) = files.iter().partition(is_of_full);
-    [quick, full].map(|files| files.into_iter().flat_map(|file| stored(file)).collect())
+    let of = |names: &[&str]| {
+        let tables = stored::ALL.iter().filter(|table| names.contains(&table.name));
+        tables.flat_map(stored).collect()
+    };
+    [of(&["quick"]), of(&["full-paper-vcu118", "full-vcu118-300"])]
 }
 
 /// The document with other text below its marks: each block ends where a line is empty.
@@ -85,8 +75,10 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
     blocks.push(("natively run".to_owned(), report::described(&measured) + "\n"));
     let of_full = tables(&full).into_iter().filter(|table| OF_FULL.contains(&table.name));
     blocks.extend(of_full.map(|table| (format!("full {}", table.name), table.of_what_was_run().markdown())));
-    let of_choices = tables(&stored(CHOICES)).into_iter().filter(|table| OF_CHOICES.contains(&table.name));
+    let of_choices = tables(&stored(&CHOICES)).into_iter().filter(|table| OF_CHOICES.contains(&table.name));
     blocks.extend(of_choices.map(|table| (table.name.to_owned(), table.markdown())));
+    let all: Vec<(stored::Table, Vec<Record>)> = stored::ALL.iter().map(|table| (*table, stored(table))).collect();
+    blocks.push(("stored".to_owned(), report::stored(&all).markdown()));
     blocks.push(("speed".to_owned(), report::speed(&quick) + "\n"));
     blocks.push(("full speed".to_owned(), report::speed(&full) + "\n"));
     let file = path("../docs/evaluation.md");
@@ -105,46 +97,17 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
 /// A change of the library that only some configuration meets, under some mechanisms, has those results made anew and no others; the page says which.
 #[test]
 fn the_stored_results_are_each_case_of_their_form_and_a_configuration_is_of_one_commit() {
-    let document = std::fs::read_to_string(path("../docs/evaluation.md")).expect("the document is there");
-    for (file, wanted) in files() {
-        let records = stored(&file);
+    for table in stored::ALL {
+        let (name, records) = (table.name, stored(&table));
         let cases: Vec<&Case> = records.iter().map(|record| &record.case).collect();
-        assert_eq!(cases, wanted.iter().collect::<Vec<&Case>>(), "{file}");
+        assert_eq!(cases, (table.cases)().iter().collect::<Vec<&Case>>(), "{name}");
         let mut commits = HashMap::new();
         for record in &records {
             let of = (record.case.configuration.name(), record.case.mechanism.name());
             let commit = commits.entry(of).or_insert(&record.commit);
-            assert_eq!(*commit, &record.commit, "{file}: {of:?}");
+            assert_eq!(*commit, &record.commit, "{name}: {of:?}");
         }
-        says_which_are_of_another_commit(&document, &file, &records);
-        let commits: HashSet<&String> = commits.into_values().collect();
-        assert!(records.iter().all(|record| record.outcome.ns > 0.0 && record.cpu_s > 0.0), "{file}");
-        for commit in commits {
-            assert!(
-                document.contains(&format!("`{commit}`")),
-                "docs/evaluation.md does not name {file}'s commit {commit}"
-            );
-        }
-    }
-}
-
-/// Of a file with results of several commits, the page's row says how many cases are not of the commit of most, and names their configurations and
-/// mechanisms.
-fn says_which_are_of_another_commit(document: &str, file: &str, records: &[Record]) {
-    let mut of: HashMap<&str, Vec<&Case>> = HashMap::new();
-    for record in records {
-        of.entry(&record.commit).or_default().push(&record.case);
-    }
-    let most = of.values().map(Vec::len).max().unwrap_or(0);
-    let row =
-        document.lines().find(|line| line.starts_with("| [") && line.contains(&format!("(../evaluation/{file})")));
-    for (commit, cases) in of.into_iter().filter(|(_, cases)| cases.len() < most) {
-        let row = row.unwrap_or_else(|| panic!("docs/evaluation.md has no row of {file}"));
-        let mut wanted = vec![format!("`{commit}`"), format!("{} cases", cases.len())];
-        wanted.extend(cases.iter().map(|case| format!("`{}`", case.configuration.name())));
-        wanted.extend(cases.iter().map(|case| case.mechanism.name().to_owned()));
-        let missing: Vec<&String> = wanted.iter().filter(|part| !row.contains(&***part)).collect();
-        assert!(missing.is_empty(), "the row of {file} in docs/evaluation.md does not say {missing:?}: {row}");
+        assert!(records.iter().all(|record| record.outcome.ns > 0.0 && record.cpu_s > 0.0), "{name}");
     }
 }
 
@@ -171,7 +134,7 @@ fn todays_program_gives_the_stored_results() {
         let is_mechanism = case.mechanism == Mechanism::Checkpoint || case.configuration == Configuration::Bare;
         case.program == Program::Hashmap && is_mechanism && case.seed == Scope::FULL.seeds
     };
-    let choices = stored(CHOICES);
+    let choices = stored(&CHOICES);
     let tried: Vec<&Record> = (quick.iter().chain(&choices).filter(|record| tried_quick(&record.case)))
         .chain(full.iter().filter(|record| tried_full(&record.case)))
         .collect();

@@ -38,7 +38,7 @@ fn is_near(rtl: f64, model: f64) -> bool {
     (rtl / model - 1.0).abs() <= BOUND
 }
 
-/// To store them anew: `nearpm bench copies --device rtl > evaluation/results/copies-rtl.csv`.
+/// To store them anew: `nearpm bench stored --only copies-rtl`.
 #[test]
 fn copies_take_as_long_on_the_rtl_as_is_stored_and_as_on_the_model() {
     let ours = profile(OURS);

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use nearpm::{Mechanism, Survives};
-use nearpm_evaluation::bench::{Event, run_all};
+use nearpm_evaluation::bench::run_all;
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::copies::Copies;
@@ -24,6 +22,7 @@ use nearpm_serve::Survival;
 use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Program;
 
+use super::progress::with_progress;
 use super::{COMMIT, natively, on_card};
 use crate::card::Transport;
 use nearpm_cards::SimulatedCard;
@@ -166,7 +165,7 @@ pub struct ComputeArguments {
     origin: String,
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     }
@@ -183,29 +182,9 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
     }
     let cases = arguments.cases()?;
     let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
-    let style =
-        ProgressStyle::with_template("{msg:60!} [{bar:30}] {human_pos}/{human_len} {eta}").expect("it is right");
-    let bar = ProgressBar::new(cases.len() as u64).with_style(style.progress_chars("=> "));
     let start = Instant::now();
-    let told = AtomicUsize::new(0);
-    let records = run_all(&cases, &results, arguments.jobs as usize, Some(&verilated), &|event| {
-        let line = match event {
-            Event::Found(case) => format!("{case}: there"),
-            Event::Ran(record) => {
-                format!("{}: {:.0} ns, ran {:.1} s", record.case, record.outcome.per_transaction(), record.wall_s)
-            }
-            Event::Failed(case, error) => format!("{case}: FAILED: {error:#}"),
-        };
-        // A bar is for terminals; in a log each case is a line.
-        bar.inc(1);
-        let number = told.fetch_add(1, Ordering::Relaxed) + 1;
-        if bar.is_hidden() || matches!(event, Event::Failed(..)) {
-            eprintln!("{number} of {}: {line}", cases.len());
-        }
-        bar.set_message(line);
-    });
-    bar.finish_and_clear();
-    let records = records?;
+    let records =
+        with_progress(cases.len(), |tell| run_all(&cases, &results, arguments.jobs as usize, Some(&verilated), tell))?;
     if let Some(path) = &arguments.csv {
         write(path, &csv(&records))?;
     }
@@ -283,7 +262,7 @@ pub fn report(arguments: &ReportArguments) -> Result<()> {
 }
 
 /// Cards of the Verilated RTL with one memory port.
-fn verilated(mhz: u64) -> Result<Cards> {
+pub(super) fn verilated(mhz: u64) -> Result<Cards> {
     Ok(Box::new(rtl_cards(mhz, MemoryPorts::One)?))
 }
 

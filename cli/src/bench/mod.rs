@@ -4,6 +4,8 @@ mod evaluation;
 pub mod natively;
 pub mod on_card;
 mod pmdk;
+mod progress;
+mod stored;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -20,6 +22,8 @@ pub enum BenchCommand {
     Pmdk(pmdk::PmdkArguments),
     /// Run the paper's micro-benchmark (waiting copies, Fig. 17) and asynchronous logs with a profile's host and link, and print it as CSV
     Copies(evaluation::CopiesArguments),
+    /// Make all simulated results anew that are stored with the sources, in their own folder: two and a half hours of processor time
+    Stored(stored::StoredArguments),
     /// Measure what programs and library compute for, on this machine, and print it as the file that profiles are completed with
     Compute(evaluation::ComputeArguments),
 }
@@ -43,6 +47,7 @@ pub fn command(arguments: &BenchArguments) -> Result<()> {
         None => evaluation::command(&arguments.evaluation),
         Some(BenchCommand::Pmdk(arguments)) => pmdk::command(arguments),
         Some(BenchCommand::Copies(arguments)) => evaluation::copies(arguments),
+        Some(BenchCommand::Stored(arguments)) => stored::command(arguments),
         Some(BenchCommand::Compute(arguments)) => evaluation::compute(arguments),
     }
 }

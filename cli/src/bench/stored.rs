@@ -1,0 +1,86 @@
+//! `nearpm bench stored`: all simulated results that are stored with the sources, made anew.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use nearpm_evaluation::copies::Copies;
+use nearpm_evaluation::device::Device;
+use nearpm_evaluation::plan;
+use nearpm_evaluation::results::Results;
+use nearpm_evaluation::stored::{self, Table};
+use nearpm_sim::profile::Profile;
+
+use super::COMMIT;
+use super::evaluation::{verilated, write};
+use super::progress::with_progress;
+
+/// The table of the micro-benchmark on the RTL, which needs Verilator and a compiler.
+const COPIES: &str = "copies-rtl";
+
+/// Arguments of `nearpm bench stored`.
+#[derive(Args, Clone, Debug)]
+pub struct StoredArguments {
+    /// Only these tables: quick, full-paper-vcu118, full-vcu118-300, choices, copies-rtl
+    #[arg(long, value_delimiter = ',', value_name = "TABLE", value_parser = table)]
+    only: Vec<&'static str>,
+    /// Folder of the tables
+    #[arg(long, value_name = "DIR", default_value = "evaluation/results")]
+    folder: PathBuf,
+    /// Folder of results, one a case: a run that was killed goes on where it was
+    #[arg(long, value_name = "DIR", default_value = "target/stored")]
+    results: PathBuf,
+    /// Take results of other commits, too
+    #[arg(long)]
+    keep: bool,
+    /// Cases that run at once [default: as many as there are processors]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    jobs: Option<u64>,
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    stored::ALL.iter().map(|table| table.name).chain([COPIES])
+}
+
+fn table(name: &str) -> Result<&'static str> {
+    match names().find(|known| *known == name) {
+        Some(known) => Ok(known),
+        None => bail!("there is no table {name}, only {}", names().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Makes them.
+pub fn command(arguments: &StoredArguments) -> Result<()> {
+    let start = Instant::now();
+    let is_wanted = |name: &str| arguments.only.is_empty() || arguments.only.contains(&name);
+    let tables: Vec<Table> = stored::ALL.into_iter().filter(|table| is_wanted(table.name)).collect();
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or_else(processors, |jobs| jobs as usize);
+    let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
+    let cases = stored::cases(&tables, &arguments.folder).len();
+    with_progress(cases, |tell| stored::make(&tables, &results, jobs, &arguments.folder, tell))?;
+    if is_wanted(COPIES) {
+        let rtl = Copies::run(&Profile::load(plan::OURS)?, Device::Rtl, Some(&verilated), COMMIT);
+        let rtl = rtl.with_context(|| format!("the table {COPIES}"))?;
+        write(&arguments.folder.join(format!("{COPIES}.csv")), &rtl.csv()?)?;
+    }
+    eprintln!(
+        "{cases} cases, {jobs} at once, {:.0} s; the page is written anew by\n\
+         NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'",
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stored_table_can_be_named_and_no_other() {
+        assert!(names().all(|name| table(name).is_ok_and(|known| known == name)));
+        let help = "quick, full-paper-vcu118, full-vcu118-300, choices, copies-rtl";
+        assert_eq!(table("native").unwrap_err().to_string(), format!("there is no table native, only {help}"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The tables of results that are stored: made anew in one go, and told by which commit's program each was made.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Mutex;
+
+use nearpm::Mechanism;
+use nearpm_evaluation::bench::Event;
+use nearpm_evaluation::case::{Case, Configuration};
+use nearpm_evaluation::plan::{OURS, Scope};
+use nearpm_evaluation::report;
+use nearpm_evaluation::results::{Record, Results};
+use nearpm_evaluation::stored::{CHOICES, Table, cases, make};
+use nearpm_workloads::programs::Program;
+
+fn tiny(configurations: &[Configuration]) -> Vec<Case> {
+    let case = |&of: &Configuration| Scope::TINY.case(OURS, Program::Tatp, Mechanism::Undo, of);
+    configurations.iter().map(case).collect()
+}
+
+const ONE: Table =
+    Table { name: "one", what: "", cases: || tiny(&[Configuration::Bare, Configuration::Cpu, Configuration::Card]) };
+const OTHER: Table = Table { name: "other", what: "", cases: || tiny(&[Configuration::Software, Configuration::Cpu]) };
+
+#[test]
+fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tables, kept) = (folder.path().join("tables"), folder.path().join("kept"));
+    let results = Results::open(&kept, "a commit", false).unwrap();
+    let events: Mutex<(Vec<Case>, usize)> = Mutex::default();
+    let tell = |event: Event<'_>| match event {
+        Event::Ran(record) => events.lock().unwrap().0.push(record.case.clone()),
+        Event::Found(_) => events.lock().unwrap().1 += 1,
+        Event::Failed(case, error) => panic!("{case}: {error:#}"),
+    };
+    assert_eq!(make(&[ONE, OTHER], &results, 1, &tables, &tell).unwrap(), 4);
+    assert_eq!(events.lock().unwrap().0.iter().collect::<HashSet<_>>().len(), 4);
+    for table in [ONE, OTHER] {
+        let stored = table.stored(&tables).unwrap();
+        assert_eq!(stored.iter().map(|record| record.case.clone()).collect::<Vec<_>>(), (table.cases)());
+        assert!(stored.iter().all(|record| record.commit == "a commit" && record.outcome.ns > 0.0));
+    }
+    // What took longest comes first; a second run finds all, and one of another commit nothing.
+    let stored: Vec<Record> = [ONE, OTHER].iter().flat_map(|table| table.stored(&tables).unwrap()).collect();
+    let longest = stored.iter().map(|record| record.cpu_s).fold(0.0, f64::max);
+    let first = &cases(&[ONE, OTHER], &tables)[0];
+    assert!(stored.iter().any(|record| record.case == *first && record.cpu_s == longest));
+    make(&[ONE, OTHER], &results, 2, &tables, &tell).unwrap();
+    assert_eq!(events.lock().unwrap().1, 4);
+    make(&[OTHER], &Results::open(&kept, "another", false).unwrap(), 2, &tables, &tell).unwrap();
+    assert_eq!(events.lock().unwrap().0.len(), 6);
+    assert_eq!(ONE.stored(&tables).unwrap()[0].commit, "a commit");
+    assert_eq!(OTHER.stored(&tables).unwrap()[0].commit, "another");
+}
+
+#[test]
+fn results_of_another_commit_are_named() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let mut records = CHOICES.stored(&folder).unwrap();
+    records.iter_mut().for_each(|record| record.commit = "one".into());
+    let of_one = report::stored(&[(CHOICES, records.clone())]);
+    assert_eq!(of_one.rows[0][3], "`one`");
+    let (configuration, mechanism) = (records[5].case.configuration.name(), records[5].case.mechanism.name());
+    records[5].commit = "other".into();
+    let of_two = report::stored(&[(CHOICES, records)]);
+    assert_eq!(of_two.rows[0][3], format!("`one`; `other`: 1 cases ({configuration}; {mechanism})"));
+}

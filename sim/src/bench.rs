@@ -209,6 +209,21 @@ fn undo_log(source: u64, destination: u64, length: u32, sequence: u64) -> Comman
     }
 }
 
+/// Cycles from a load's address at the port to its data, on an idle card and from a bank without an open row: the third quartile of one load in each bank
+/// of the memory, for the card has opened rows of some when it was powered up.
+pub fn load_latency(bench: &mut CardBench) -> u64 {
+    let lines = (0..4).flat_map(|bank| (0..4).map(move |group| bank * (32 << 10) + group * LINE_U64));
+    let mut cycles: Vec<u64> = lines
+        .map(|offset| {
+            let start = bench.card.cycle();
+            let answer = bench.access(Access::PmRead { address: POOLS_BASE + offset });
+            answer.cycle - start
+        })
+        .collect();
+    cycles.sort_unstable();
+    cycles[3 * cycles.len() / 4]
+}
+
 /// Cycles from acceptance to completion of one undo log of `bytes` on an idle card: the median of `samples`, at
 /// addresses spread over the pool so that rows of the memory are opened and closed.
 pub fn undo_latency(bench: &mut CardBench, pool: BenchPool, bytes: u32, samples: u64) -> u64 {

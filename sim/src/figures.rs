@@ -23,6 +23,8 @@ pub const POOL: BenchPool = BenchPool { bytes: 8 << 20, ring: 4 << 20, ring_byte
 pub struct Figures {
     /// Clock of the card.
     pub mhz: u64,
+    /// Nanoseconds from a load's address at the port to its data, on an idle card.
+    pub load_ns: f64,
     /// (bytes, nanoseconds from acceptance to the completion record at the port), medians.
     pub latency_ns: Vec<(u32, f64)>,
     /// Copied bytes a nanosecond with 16 KiB undo logs posted without waiting.
@@ -40,13 +42,16 @@ pub fn take(mhz: u64, memory_ports: MemoryPorts, mut power_up: impl FnMut() -> B
     let started = Instant::now();
     let mut bench = CardBench::open(power_up(), POOL);
     let period_ps = bench.card.period_ps();
+    let load_ns = (bench::load_latency(&mut bench) * period_ps) as f64 / 1000.0;
+    let mut cycles = bench.card.cycle();
+    let mut bench = CardBench::open(power_up(), POOL);
     let latency_ns = LATENCY_BYTES
         .map(|bytes| {
             let cycles = bench::undo_latency(&mut bench, POOL, bytes, 33);
             (bytes, (cycles * period_ps) as f64 / 1000.0)
         })
         .to_vec();
-    let mut cycles = bench.card.cycle();
+    cycles += bench.card.cycle();
     let mut bench = CardBench::open(power_up(), POOL);
     let copy_gb_per_s = bench::undo_rate(&mut bench, POOL, 16384, 200).gb_per_s(period_ps);
     cycles += bench.card.cycle();
@@ -55,6 +60,7 @@ pub fn take(mhz: u64, memory_ports: MemoryPorts, mut power_up: impl FnMut() -> B
     cycles += bench.card.cycle();
     Figures {
         mhz,
+        load_ns,
         latency_ns,
         copy_gb_per_s,
         small_logs_million_per_s,
@@ -77,6 +83,7 @@ pub fn markdown(origin: &str, columns: &[Figures]) -> String {
         let cells: Vec<String> = columns.iter().map(cell).collect();
         out.push_str(&format!("\n| {name} | {aim} | {} |", cells.join(" | ")));
     };
+    row("load of a line, address to data, idle card".into(), "", &|f| format!("{:.0} ns", f.load_ns));
     for (i, bytes) in LATENCY_BYTES.iter().enumerate() {
         let aim = if *bytes == 64 { "at most 185 ns at 300 MHz" } else { "" };
         row(format!("undo log of {bytes} B, acceptance to completion record"), aim, &|f| {

@@ -2,10 +2,11 @@
 
 use nearpm_firmware::standard;
 use nearpm_interface::geometry::POOLS_BASE;
-use nearpm_sim::bench::provisioned;
+use nearpm_sim::bench::{CardBench, load_latency, provisioned};
 use nearpm_sim::core::Medium;
 use nearpm_sim::machine::Power;
 use nearpm_sim::model::{Config, ModelCard, Timing};
+use nearpm_sim::profile::Profile;
 use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_tests::micro::{self, Micro};
 use nearpm_tests::trace::POOL;
@@ -21,6 +22,28 @@ fn medium() -> Medium {
 fn model(timing: Timing, micro: &Micro) -> Vec<u64> {
     let card = ModelCard::new(Config { timing, ..Config::default() }, medium());
     fit::times(&drive::run(Box::new(card), &micro.trace))
+}
+
+/// What profiles say of the card's part of a load is the RTL's, at each clock; `sim/tests/profiles.rs` holds the model to it.
+#[test]
+fn an_idle_read_takes_on_the_rtl_what_profiles_say() {
+    let verilog = nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).simulated();
+    let mut far = Vec::new();
+    for name in ["vcu118-300", "vcu118-250", "vcu118-200"] {
+        let device = Profile::load(name).unwrap_or_else(|e| panic!("{e}")).device;
+        let options = Options { mhz: device.clock_mhz.value as u64, ..Options::default() };
+        let cards = RtlCards::build(nearpm_hdl::MODULE, &verilog, options).unwrap_or_else(|e| panic!("{e}"));
+        let mut bench = CardBench::open(cards.power_up(medium()), POOL);
+        let cycles = load_latency(&mut bench);
+        let ns = (cycles * bench.card.period_ps()) as f64 / 1000.0;
+        println!("{name}: {cycles} cycles, {ns:.1} ns; {} in the profile", device.read_ns.value);
+        // Where the memory has another clock, a read meets its crossings a cycle sooner or later.
+        let most = if device.clock_mhz.value == 300.0 { 0.5 } else { 1000.0 / device.clock_mhz.value };
+        if (ns - device.read_ns.value).abs() > most {
+            far.push(format!("{name}: {ns} ns, {} in the profile", device.read_ns.value));
+        }
+    }
+    assert!(far.is_empty(), "{far:?}");
 }
 
 /// Prints the values in force, those that fit, and what is left; a value that is stale fails the test by name.

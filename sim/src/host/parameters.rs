@@ -26,7 +26,7 @@ pub struct Parameters {
     /// A load that misses, from an idle card: 436 ns (paper, section 7).
     pub load_miss_ps: u64,
     /// Part of [`Parameters::load_miss_ps`] that an idle card takes, port to port. The link takes the rest. It is the
-    /// time of the card's own idle read on the RTL and the fitted model: 27 cycles of memory, 13 of host port and queue, at 300 MHz.
+    /// time of the card's own idle read on the RTL and the fitted model: 27 cycles of memory, 12 of host port and queue, at 300 MHz.
     pub card_read_ps: u64,
     /// Misses in flight on average, in hundredths: 4.2, from the fit of the paper's figure 17.
     pub load_parallelism_percent: u64,
@@ -86,7 +86,7 @@ impl Default for Parameters {
     fn default() -> Self {
         Parameters {
             load_miss_ps: 436_000,
-            card_read_ps: 133_000,
+            card_read_ps: 130_000,
             load_parallelism_percent: 420,
             look_ahead_lines: 8,
             hit_ps: 2_000,

@@ -39,10 +39,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
         ],
     ),
-    // The driver for its mock, which is the card of the pools that are explored.
+    // The driver for its mock, which is the card of the pools that are explored; the tier for the number of workers.
     (
         "nearpm-explorer",
-        &["nearpm", "nearpm-c", "nearpm-driver", "nearpm-interface", "nearpm-subjects", "nearpm-workloads"],
+        &[
+            "nearpm",
+            "nearpm-c",
+            "nearpm-driver",
+            "nearpm-interface",
+            "nearpm-subjects",
+            "nearpm-tier",
+            "nearpm-workloads",
+        ],
     ),
     // What tests of several packages share.
     ("nearpm-subjects", &["nearpm"]),

@@ -223,6 +223,37 @@ fn keys_of_another_kind_are_refused() {
     }
 }
 
+/// Too little of the GPU's memory is an error with the bytes, and what the table has stays.
+#[test]
+fn too_little_memory_of_the_gpu_is_told_and_loses_nothing() {
+    let on = |memory: u64, image: Vec<u8>| {
+        let device: Rc<dyn Device> = Rc::new(Interpreted::new(memory));
+        PmRegion::open_in(device, Medium::of_bytes(image)).unwrap()
+    };
+    for design in [Design::Levels, Design::Tags] {
+        let layout = small(design);
+        let region = region(&layout);
+        let table = Table::create(&region, "t", &layout, 7).unwrap();
+        let insert = |number: u64| Request { op: Op::Insert, key: number.into(), value: vec![number as u8; 32] };
+        table.batch(&(1..=10).map(insert).collect::<Vec<_>>()).unwrap();
+        drop(table);
+        let mut image = region.close().unwrap().bytes().to_vec();
+        for memory in [0, 64, layout.device_bytes()] {
+            let poor = on(memory, image);
+            let refused = Table::open(&poor, "t").map(drop).unwrap_err().to_string();
+            assert!(refused.contains("bytes") && refused.contains(&memory.to_string()), "{memory}: {refused}");
+            image = poor.close().unwrap().bytes().to_vec();
+        }
+        let rich = on(1 << 20, image);
+        let most = CacheOptions { entries: 1 << 20, policy: Policy::Lfu, sampled: 0 };
+        let refused = Table::open_cached(&rich, "t", most).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("bytes"), "{refused}");
+        let get = |number: u64| Request { op: Op::Get, key: number.into(), value: vec![] };
+        let answers = Table::open(&rich, "t").unwrap().batch(&(1..=10).map(get).collect::<Vec<_>>()).unwrap();
+        assert!((1..=10).zip(answers).all(|(number, answer)| answer.value == Some(vec![number; 32])));
+    }
+}
+
 /// Look-ups that the cache answers happen before what their batch changes; all others are run behind them.
 #[test]
 fn the_cache_answers_before_a_batch_changes_anything() {

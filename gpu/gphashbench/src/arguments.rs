@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
+use crate::exhaust::{By, Survivors};
 use crate::measure;
 use crate::named::{DesignName, Hole, SubjectArguments};
 
@@ -42,7 +43,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub(crate) hole: Option<Hole>,
     /// Histories, one a seed
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) histories: u64,
     /// Crashes of each
     #[arg(long, default_value_t = 4)]
@@ -89,12 +90,15 @@ pub struct ExhaustArguments {
     /// How often a thread that could go on is made to wait
     #[arg(long, default_value_t = 1)]
     pub(crate) preemptions: u32,
-    /// Most schedules of each choice of operations
-    #[arg(long, default_value_t = 1_000_000)]
+    /// Most states, or schedules, of each choice of operations
+    #[arg(long, default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: u64,
-    /// Crash each schedule at each of its stores and fences, too
-    #[arg(long)]
-    pub(crate) crashes: bool,
+    /// Crash at each store and fence, too: what survives of the stores that pend there
+    #[arg(long, num_args = 0..=1, default_missing_value = "of-threads", require_equals = true)]
+    pub(crate) crashes: Option<Survivors>,
+    /// What is gone through, from which the same follows: states are fewer
+    #[arg(long, value_enum, default_value_t = By::States)]
+    pub(crate) by: By,
     /// File with the record, which is made or gone on with
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -128,13 +132,13 @@ pub struct ModelArguments {
     /// The design
     pub(crate) design: DesignName,
     /// Operations in all
-    #[arg(long, default_value_t = 100_000_000)]
+    #[arg(long, default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) operations: u64,
     /// Operations of a batch
-    #[arg(long, default_value_t = 1 << 18)]
+    #[arg(long, default_value_t = 1 << 18, value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) batch: u32,
     /// Keys that are asked for
-    #[arg(long, default_value_t = 1 << 21)]
+    #[arg(long, default_value_t = 1 << 21, value_parser = clap::value_parser!(u32).range(1..=1 << 26))]
     pub(crate) keys: u32,
     /// Of the operations
     #[arg(long, default_value_t = 1)]
@@ -169,10 +173,10 @@ pub struct BenchArguments {
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
     pub(crate) only: Vec<String>,
     /// Repeats of each value
-    #[arg(long, default_value_t = 5)]
-    pub(crate) repeats: usize,
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: u32,
     /// Slots of our table for each spare cell
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub(crate) spares: u32,
     /// File for the results as JSON
     #[arg(long)]

@@ -17,7 +17,7 @@ use crate::arguments::{
     BenchArguments, CampaignArguments, DeviceArguments, ExhaustArguments, ModelArguments, RunArguments, SoakArguments,
 };
 use crate::campaign::{Record, Tally};
-use crate::exhaust::{self, Bounds, Gone};
+use crate::exhaust::{self, Bounds, By, Gone};
 use crate::figures;
 use crate::measure::{self, Bench};
 use crate::model::{self, Model};
@@ -25,8 +25,11 @@ use crate::named::SubjectArguments;
 use crate::soak;
 
 fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
-    let ExhaustArguments { threads, preemptions, limit, crashes, .. } = *arguments;
-    let bounds = Bounds { preemptions, limit, crashes };
+    let ExhaustArguments { threads, preemptions, limit, crashes, by, .. } = *arguments;
+    let bounds = Bounds { preemptions, limit, crashes, by };
+    arguments.subject.check(arguments.hole)?;
+    arguments.subject.check_one_bucket()?;
+    bounds.check()?;
     let trials = exhaust::trials(threads);
     if let Some(trial) = arguments.trial {
         let subject = arguments.subject.subject(arguments.hole).one_bucket();
@@ -54,13 +57,18 @@ fn exhaust_of(arguments: &ExhaustArguments) -> Result<()> {
     }
     let gone = record.gone;
     println!(
-        "{name}, {threads} threads on one bucket, at most {preemptions} preemptions: {} of {} trials, every schedule of {} of them; \
-         {} schedules, {} crashes that differ; each is durably linearizable",
+        "{name}, {threads} threads on one bucket, at most {preemptions} preemptions: {} of {} trials, {} of them wholly; \
+         {}; each is durably linearizable",
         gone.trials,
         trials.len(),
         gone.complete,
-        gone.tally.histories,
-        gone.tally.crashes
+        match by {
+            By::States => format!(
+                "{} states, {} ways to an end, {} images that ends and crashes leave",
+                gone.states, gone.tally.histories, gone.tally.crashes
+            ),
+            By::Schedules => format!("{} schedules, {} crashes that differ", gone.tally.histories, gone.tally.crashes),
+        }
     );
     Ok(())
 }
@@ -72,9 +80,14 @@ fn one_of(arguments: &ExhaustArguments, trial: usize) -> Result<std::process::Co
     if let Some(hole) = arguments.hole.and_then(|hole| hole.to_possible_value()) {
         command.arg("--hole").arg(hole.get_name());
     }
-    let ExhaustArguments { threads, preemptions, limit, crashes, .. } = arguments;
+    let ExhaustArguments { threads, preemptions, limit, crashes, by, .. } = arguments;
     command.args([format!("--threads={threads}"), format!("--preemptions={preemptions}"), format!("--limit={limit}")]);
-    command.args(crashes.then_some("--crashes")).arg(format!("--trial={trial}"));
+    let named =
+        [("--crashes", crashes.and_then(|crashes| crashes.to_possible_value())), ("--by", by.to_possible_value())];
+    for (option, value) in named {
+        command.args(value.map(|value| format!("{option}={}", value.get_name())));
+    }
+    command.arg(format!("--trial={trial}"));
     Ok(command)
 }
 
@@ -102,6 +115,7 @@ pub fn command(command: &HashCommand) -> Result<bool> {
 }
 
 fn run(arguments: &RunArguments) -> Result<()> {
+    arguments.subject.check(arguments.hole)?;
     let subject = arguments.subject.subject(arguments.hole);
     let (every, mut tally) = (arguments.every.unwrap_or(1), Tally::default());
     let seed = |number: u64| arguments.seed.checked_add(number.checked_mul(every)?);
@@ -170,7 +184,7 @@ fn model_of(arguments: &ModelArguments) -> Result<()> {
     println!("on {}", device.name());
     let ModelArguments { operations, batch, keys, seed, .. } = *arguments;
     let started = Instant::now();
-    let model = Model { design: arguments.design.design(), operations, batch: batch.max(1), keys: keys.max(1), seed };
+    let model = Model { design: arguments.design.design(), operations, batch, keys, seed };
     let tested = model::run(&device, &model)?;
     println!("{tested:?} in {:.1} s; no difference from the model", started.elapsed().as_secs_f64());
     Ok(())
@@ -229,8 +243,8 @@ pub fn bench(arguments: &BenchArguments) -> Result<bool> {
     let bench = Bench {
         device,
         full: !arguments.device.interpreted,
-        repeats: arguments.repeats.max(1),
-        spares: arguments.spares.max(1),
+        repeats: arguments.repeats as usize,
+        spares: arguments.spares,
     };
     let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     for name in measure::NAMES.into_iter().filter(wanted) {

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use nearpm_gphash::Op;
 use nearpm_gpmbench::record;
-use nearpm_gpu::{Changes, Choice, Schedule, every_schedule};
+use nearpm_gpu::{Changes, Choice, Schedule, States, Survives, every_schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::Tally;
@@ -19,10 +20,47 @@ use crate::trial::{Shape, Trial};
 pub struct Bounds {
     /// Times that a thread that could go on is made to wait.
     pub preemptions: u32,
-    /// Most schedules of a trial.
+    /// Most schedules, or states, of a trial.
     pub limit: u64,
-    /// Whether each schedule is crashed at each of its stores and fences.
-    pub crashes: bool,
+    /// Whether it is crashed at each store and fence, and what survives of what pends there.
+    pub crashes: Option<Survivors>,
+    /// How they are gone through.
+    pub by: By,
+}
+
+/// What survives of the stores that pend at a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Survivors {
+    /// None, all of one thread, or all but those of one
+    OfThreads,
+    /// Any set that coherence allows; by states alone
+    Any,
+}
+
+/// How all orders are gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// Each state once, whatever the schedules that lead to it
+    States,
+    /// Each schedule from its beginning to its end
+    Schedules,
+}
+
+/// Most images of one crash.
+const MOST_IMAGES: u128 = 1 << 20;
+
+impl Bounds {
+    /// Refuses what cannot be gone through.
+    ///
+    /// # Errors
+    /// Everything that may survive of each schedule.
+    pub fn check(&self) -> Result<()> {
+        let every = self.by == By::Schedules && self.crashes == Some(Survivors::Any);
+        ensure!(!every, "whatever may survive a crash is gone through by states alone: leave --by out");
+        Ok(())
+    }
 }
 
 /// What was gone through.
@@ -30,9 +68,11 @@ pub struct Bounds {
 pub struct Gone {
     /// Trials: operations of each thread, and what was there before.
     pub trials: u64,
-    /// Trials of which every schedule within the bounds was run.
+    /// Trials that were gone through wholly, within the bounds.
     pub complete: u64,
-    /// Schedules and crashes.
+    /// States with a choice, where they are gone through by states.
+    pub states: u64,
+    /// Schedules (by states: ways to an end) and crashes that differ (by states: images that ends and crashes leave).
     pub tally: Tally,
 }
 
@@ -43,6 +83,7 @@ impl Gone {
         Gone {
             trials: self.trials + other.trials,
             complete: self.complete + other.complete,
+            states: self.states + other.states,
             tally: self.tally.plus(&other.tally),
         }
     }
@@ -111,20 +152,51 @@ impl Record {
     }
 }
 
-/// Every schedule of a trial.
+/// What a trial, or a crash of it, may leave, each judged.
+pub type Images = HashSet<Rc<Changes>>;
+
+/// Every order of a trial. Gives what it may leave.
 ///
 /// # Errors
-/// The first that is not (durably) linearizable.
-pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> Result<()> {
+/// The first schedule that is not (durably) linearizable.
+pub fn one(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> Result<Images> {
     gone.trials += 1;
-    let (tally, mut judged) = (&mut gone.tally, HashSet::new());
+    match bounds.by {
+        By::States => by_states(trial, threads, bounds, gone),
+        By::Schedules => by_schedules(trial, threads, bounds, gone),
+    }
+}
+
+fn by_states(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> Result<Images> {
+    let survives = match bounds.crashes {
+        None => Survives::These(Vec::new()),
+        Some(Survivors::OfThreads) => Survives::These(of_threads(threads)),
+        Some(Survivors::Any) => Survives::Any { limit: MOST_IMAGES },
+    };
+    let Bounds { preemptions, limit, .. } = bounds;
+    let (visited, images) = trial.every_state(&States { preemptions, limit, survives })?;
+    gone.states += visited.states;
+    gone.tally.histories += visited.ends;
+    gone.tally.crashes += images.len() as u64;
+    gone.complete += u64::from(visited.complete);
+    Ok(images.into_iter().collect())
+}
+
+fn by_schedules(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone) -> Result<Images> {
+    bounds.check()?;
+    let (tally, mut judged, mut ends) = (&mut gone.tally, HashSet::new(), HashSet::new());
     let explored = every_schedule(bounds.preemptions, bounds.limit, |run| {
-        let events = trial.replay(&mut run.schedule).with_context(|| trial.told(&run.schedule))?;
+        let (events, end) = trial.replay(&mut run.schedule).with_context(|| trial.told(&run.schedule))?;
         tally.histories += 1;
-        if bounds.crashes { crashes(trial, threads, &run.schedule, events, tally, &mut judged) } else { Ok(()) }
+        ends.insert(Rc::new(end));
+        match bounds.crashes {
+            Some(_) => crashes(trial, threads, &run.schedule, events, tally, &mut judged),
+            None => Ok(()),
+        }
     })?;
     gone.complete += u64::from(explored.complete);
-    Ok(())
+    judged.extend(ends);
+    Ok(judged)
 }
 
 /// One thread held up behind each of its first `steps` instructions, while all others run to their ends: few schedules, but long waits, which no bound on
@@ -137,7 +209,7 @@ pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash:
     let mut judged = HashSet::new();
     for (block, steps) in (0..u64::from(threads)).flat_map(|block| steps.clone().map(move |steps| (block, steps))) {
         let mut schedule = Schedule::Held { block, steps };
-        let events = trial.replay(&mut schedule).with_context(|| trial.told(&schedule))?;
+        let (events, _) = trial.replay(&mut schedule).with_context(|| trial.told(&schedule))?;
         gone.tally.histories += 1;
         if crash {
             crashes(trial, threads, &schedule, events, &mut gone.tally, &mut judged)?;
@@ -157,8 +229,12 @@ fn crashes(
     tally: &mut Tally,
     judged: &mut HashSet<Rc<Changes>>,
 ) -> Result<()> {
-    let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
-    let choices: Vec<Choice> = std::iter::once(Choice::None).chain((0..threads).flat_map(of)).collect();
-    tally.crashes += trial.crash_everywhere(schedule, events, &choices, judged)?;
+    tally.crashes += trial.crash_everywhere(schedule, events, &of_threads(threads), judged)?;
     Ok(())
+}
+
+/// None, all of one thread's stores, or all but one's.
+fn of_threads(threads: u32) -> Vec<Choice> {
+    let of = |warp: u32| [Choice::OnlyThread(32 * u64::from(warp)), Choice::AllButThread(32 * u64::from(warp))];
+    std::iter::once(Choice::None).chain((0..threads).flat_map(of)).collect()
 }

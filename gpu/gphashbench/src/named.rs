@@ -1,6 +1,6 @@
 //! Designs, holes and subjects as the command line names them.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use nearpm_gphash::Design;
 
@@ -82,6 +82,38 @@ impl SubjectArguments {
             subject = subject.cached(self.turns);
         }
         if self.batched { subject.batched() } else { subject }
+    }
+
+    /// Refuses a hole that these tables do not have: it would be searched for in vain.
+    ///
+    /// # Errors
+    /// Such a hole, with what has it.
+    pub fn check(&self, hole: Option<Hole>) -> Result<()> {
+        match hole {
+            Some(Hole::Overwrite) => {
+                ensure!(
+                    self.design == DesignName::Tags && self.batched,
+                    "only batches of tags have the hole overwrite: tags --batched"
+                );
+            }
+            Some(Hole::Lost) => ensure!(self.growing, "only tables that grow have the hole lost: --growing"),
+            Some(Hole::Stale) => ensure!(self.turns > 0, "only tables with a cache have the hole stale: --turns"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Refuses what has no orders to be gone through on one bucket.
+    ///
+    /// # Errors
+    /// A table that grows or has a cache, whatever runs beside it, or batches, which have no orders between.
+    pub fn check_one_bucket(&self) -> Result<()> {
+        let alone = !self.growing && !self.batched && self.turns == 0;
+        ensure!(
+            alone,
+            "threads on one bucket neither come as a batch nor have a cache or grow: leave --batched, --turns and --growing out"
+        );
+        Ok(())
     }
 
     /// Its arguments on the command line.

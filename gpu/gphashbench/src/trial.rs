@@ -2,14 +2,15 @@
 //! another one in the recovery.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use nearpm_gphash::{CacheOptions, Op, Outcome, Policy, Request, Table};
 use nearpm_gpu::{
-    Changes, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, Stop,
-    Watch, Watched,
+    Changes, Choice, CrashPlan, Device, Interpreted, Launch, Medium, Moment, ObjectKind, PmRegion, Schedule, States,
+    Stop, Visited, Watch, Watched,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -47,6 +48,8 @@ pub struct Trial<'s> {
     /// Keys that are there before, with the value 0.
     pub(crate) before: Vec<u64>,
     image: Vec<u8>,
+    /// Where the answers are in it.
+    pub(crate) answers_at: u64,
 }
 
 /// What a run left.
@@ -64,6 +67,15 @@ impl Left {
     fn crashed(image: Vec<u8>) -> Left {
         Left { image, events_made: 0, answers: None, cached: None }
     }
+}
+
+/// A history that is about to begin.
+struct Ready {
+    device: Rc<Interpreted>,
+    region: PmRegion,
+    table: Table,
+    given: Given,
+    launch: Launch,
 }
 
 /// A crash of a history.
@@ -93,7 +105,7 @@ type Before = (String, Vec<u64>, usize);
 const MOST_PREPARED: usize = 256;
 
 thread_local! {
-    static PREPARED: RefCell<HashMap<Before, Vec<u8>>> = RefCell::default();
+    static PREPARED: RefCell<HashMap<Before, (Vec<u8>, u64)>> = RefCell::default();
 }
 
 impl<'s> Trial<'s> {
@@ -107,8 +119,8 @@ impl<'s> Trial<'s> {
         let mut draw = || (kinds[random.random_range(0..kinds.len())], random.random_range(1..=shape.keys));
         let ops = (0..shape.count()).map(|_| draw()).collect();
         let before = (1..=shape.keys).filter(|_| random.random()).collect();
-        let mut trial = Trial { subject, shape, ops, before, image: Vec::new() };
-        trial.image = trial.prepared()?;
+        let mut trial = Trial { subject, shape, ops, before, image: Vec::new(), answers_at: 0 };
+        (trial.image, trial.answers_at) = trial.prepared()?;
         Ok(trial)
     }
 
@@ -118,13 +130,13 @@ impl<'s> Trial<'s> {
     /// What the table refuses.
     pub fn of(subject: &'s Subject, shape: Shape, ops: Vec<(Op, u64)>, before: Vec<u64>) -> Result<Trial<'s>> {
         ensure!(ops.len() == shape.count() as usize, "{} operations for {shape:?}", ops.len());
-        let mut trial = Trial { subject, shape, ops, before, image: Vec::new() };
-        trial.image = trial.prepared()?;
+        let mut trial = Trial { subject, shape, ops, before, image: Vec::new(), answers_at: 0 };
+        (trial.image, trial.answers_at) = trial.prepared()?;
         Ok(trial)
     }
 
     /// The table before the history, with room for its answers. Few of them differ: those that were made are kept.
-    fn prepared(&self) -> Result<Vec<u8>> {
+    fn prepared(&self) -> Result<(Vec<u8>, u64)> {
         let key = (format!("{:?}", self.subject.layout), self.before.clone(), self.ops.len());
         if let Some(image) = PREPARED.with_borrow(|made| made.get(&key).cloned()) {
             return Ok(image);
@@ -139,7 +151,7 @@ impl<'s> Trial<'s> {
         Ok(image)
     }
 
-    fn prepare(&self) -> Result<Vec<u8>> {
+    fn prepare(&self) -> Result<(Vec<u8>, u64)> {
         let device: Rc<dyn Device> = Rc::new(Interpreted::new(MEMORY));
         let layout = &self.subject.layout;
         let bytes = (layout.bytes() + 0xc000 + 16 * self.ops.len() as u64).next_multiple_of(4096);
@@ -150,7 +162,8 @@ impl<'s> Trial<'s> {
         table.batch(&requests)?;
         drop(table);
         region.add("answers", ObjectKind::Data, 16 * self.ops.len() as u64, |_| Ok(()))?;
-        Ok(region.close()?.bytes().to_vec())
+        let answers_at = region.find("answers", ObjectKind::Data)?.offset;
+        Ok((region.close()?.bytes().to_vec(), answers_at))
     }
 
     /// Runs it to its end. Gives the stores and fences it made.
@@ -216,17 +229,48 @@ impl<'s> Trial<'s> {
         Ok(seen)
     }
 
-    /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made.
+    /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made, and what it has left.
     ///
     /// # Errors
     /// As for [`Trial::run`].
-    pub fn replay(&self, schedule: &mut Schedule) -> Result<u64> {
+    pub fn replay(&self, schedule: &mut Schedule) -> Result<(u64, Changes)> {
         let left = self.act(schedule.clone(), Vec::new(), &mut |device| *schedule = device.schedule())?;
         self.judge(&left)?;
-        Ok(left.events_made)
+        Ok((left.events_made, Changes::between(&self.image, &left.image)))
     }
 
-    fn act(&self, schedule: Schedule, looks: Vec<(u64, Choice)>, after: &mut dyn FnMut(&Interpreted)) -> Result<Left> {
+    /// Goes through every state that it can come to, whatever the order, and judges each image that it, or a crash of it, may leave. Gives them.
+    ///
+    /// # Errors
+    /// A history that is not (durably) linearizable, with its order and crash.
+    pub fn every_state(&self, states: &States) -> Result<(Visited, Vec<Rc<Changes>>)> {
+        ensure!(!self.subject.batched && self.subject.turns == 0, "answers of batches and caches are not in the image");
+        let ready = self.ready()?;
+        let (mut images, mut recovered) = (Vec::new(), HashMap::new());
+        let kernel = self.subject.module.kernel(self.kernel());
+        let answers = self.answers_at..self.answers_at + 16 * self.ops.len() as u64;
+        let visited = ready.device.every_state(kernel, &ready.launch, states, &self.image, |leaves| {
+            let left = Left::crashed(leaves.changes.on(&self.image));
+            // Many images have the same table, and differ in the answers.
+            let ends = match recovered.entry(leaves.changes.without(&answers)) {
+                Entry::Occupied(known) => Ok(known.into_mut()),
+                Entry::Vacant(place) => self.recovered(&left.image).map(|ends| place.insert(ends)),
+            };
+            images.push(leaves.changes.clone());
+            ends.and_then(|ends| self.explained(&left, ends)).with_context(|| {
+                let told = self.told(&leaves.schedule);
+                match (leaves.event, leaves.choice) {
+                    (Some(event), Some(choice)) => format!("{told}, crash at event {event}, {choice:?}"),
+                    (Some(event), None) => format!("{told}, crash at event {event}, some of what pends survives"),
+                    (None, _) => told,
+                }
+            })
+        })?;
+        Ok((visited, images))
+    }
+
+    /// A table that is open, and the launch of the operations.
+    fn ready(&self) -> Result<Ready> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(self.image.clone()))?;
         let mut table = Table::open_with(&region, "table", &self.subject.module)?;
@@ -235,14 +279,22 @@ impl<'s> Trial<'s> {
         let given = Given::new(&region, &self.given())?;
         let epoch = table.begin_epoch(self.ops.len() as u64)?;
         let launch = self.launch(&table, &given, epoch, &region)?;
-        let kernel = if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" };
+        Ok(Ready { device, region, table, given, launch })
+    }
+
+    fn kernel(&self) -> &'static str {
+        if self.subject.batched { "gph_run_batch" } else { "gph_run_audited" }
+    }
+
+    fn act(&self, schedule: Schedule, looks: Vec<(u64, Choice)>, after: &mut dyn FnMut(&Interpreted)) -> Result<Left> {
+        let Ready { device, region, table, given, launch } = self.ready()?;
         let before = device.counts().map_or(0, |counts| counts.persist_events);
         device.set_schedule(schedule);
         let crashed = !looks.is_empty();
         if crashed {
             device.watch(Watch::At(looks), Rc::from(&self.image[..]));
         }
-        let outcome = device.launch(self.subject.module.kernel(kernel), &launch);
+        let outcome = device.launch(self.subject.module.kernel(self.kernel()), &launch);
         after(&device);
         device.set_schedule(Schedule::RoundRobin);
         outcome?;
@@ -289,7 +341,6 @@ impl<'s> Trial<'s> {
     }
 
     fn launch(&self, table: &Table, given: &Given, epoch: u32, region: &PmRegion) -> Result<Launch> {
-        let answers = region.find("answers", ObjectKind::Data)?.offset;
         let count = if self.subject.batched { 32 * self.shape.warps } else { self.ops.len() as u32 };
         let data = [given.keys.address().into(), given.values.address().into(), given.found.address().into()];
         let ops = given.ops.address();
@@ -300,7 +351,7 @@ impl<'s> Trial<'s> {
         } else {
             let (lanes, rounds) = (self.shape.lanes, self.shape.rounds);
             let how = [table.address().into(), epoch.into(), count.into(), lanes.into(), rounds.into(), ops.into()];
-            let begun = region.address(answers);
+            let begun = region.address(self.answers_at);
             let last = [given.clock.address().into(), begun.into(), (begun + 8 * u64::from(count)).into()];
             // A warp more fills the cache meanwhile.
             let blocks = self.shape.warps + u32::from(self.subject.turns > 0);

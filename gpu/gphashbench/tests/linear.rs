@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nearpm_gphash::{Design, Layout, Op, Operations, Outcome, Table};
 use nearpm_gphashbench::campaign::{Tally, history};
-use nearpm_gphashbench::exhaust::{self, Bounds, Gone};
+use nearpm_gphashbench::exhaust::{self, Bounds, By, Gone, Survivors};
 use nearpm_gphashbench::growing;
 use nearpm_gphashbench::subject::Subject;
 use nearpm_gphashbench::trial::{Shape, Trial};
@@ -27,6 +27,13 @@ fn levels_are_durably_linearizable() {
 #[test]
 fn tags_are_durably_linearizable() {
     sound(&Subject::small(Design::Tags), 40);
+}
+
+/// What the paper's warps are compared with is no less sound than they.
+#[test]
+fn levels_with_a_thread_an_operation_are_durably_linearizable() {
+    sound(&Subject::alone(), 40);
+    sound(&Subject::alone().batched(), 20);
 }
 
 #[test]
@@ -172,12 +179,11 @@ fn readers_of_what_has_not_persisted_are_found() {
         [Design::Levels, Design::Tags].map(|design| Subject::small(design).one_bucket().with_holes(READERS));
     let ops = vec![(Op::Insert, 1), (Op::Get, 1)];
     let of = |subject| Trial::of(subject, shape, ops.clone(), vec![]).unwrap();
-    let bounds = Bounds { preemptions: 1, limit: 40, crashes: true };
     let mut gone = Gone::default();
-    let in_levels = exhaust::one(&of(&levels), shape.warps, bounds, &mut gone);
+    let in_levels = exhaust::one(&of(&levels), shape.warps, BY_STATES, &mut gone);
     // The writer is held up between its store and the fence behind it: some 780 instructions from its beginning.
     let in_tags = exhaust::held(&of(&tags), 1, 740..820, true, &mut gone);
-    for shown in [in_levels, in_tags] {
+    for shown in [in_levels.map(drop), in_tags] {
         let shown = format!("{:#}", shown.expect_err("an answer is taken back"));
         assert!(shown.contains("no order explains"), "{shown}");
         eprintln!("{gone:?} {shown}");
@@ -195,29 +201,77 @@ fn updates_that_give_way_to_none_are_found() {
     told.shows(&tags, OVERWRITE);
 }
 
+const BY_STATES: Bounds =
+    Bounds { preemptions: 1, limit: u64::MAX, crashes: Some(Survivors::OfThreads), by: By::States };
+
+fn gone_through(subject: &Subject, threads: u32, bounds: Bounds, trials: &[exhaust::Ops]) -> anyhow::Result<Gone> {
+    let mut gone = Gone::default();
+    exhaust::all(subject, threads, bounds, trials, &mut gone)?;
+    Ok(gone)
+}
+
 #[test]
-fn two_threads_on_one_bucket_are_linearizable_in_every_order() {
+fn two_threads_on_one_bucket_are_durably_linearizable_in_every_order() {
     for design in [Design::Levels, Design::Tags] {
-        // All of them are a campaign: `nearpm gpu hash exhaust`.
-        let bounds = Bounds { preemptions: 1, limit: 12, crashes: false };
-        let mut gone = Gone::default();
-        exhaust::all(&Subject::small(design).one_bucket(), 2, bounds, &exhaust::trials(2), &mut gone)
-            .unwrap_or_else(|error| panic!("{error:#}"));
-        assert!(gone.trials == 28 && gone.tally.histories > 200, "{gone:?}");
+        let gone = gone_through(&Subject::small(design).one_bucket(), 2, BY_STATES, &exhaust::trials(2));
+        let gone = gone.unwrap_or_else(|error| panic!("{error:#}"));
+        eprintln!("{design:?}: {gone:?}");
+        assert!(gone.trials == 28 && gone.complete == 28 && gone.tally.crashes > 1000, "{gone:?}");
     }
 }
 
-/// The same with three threads, and with crashes: the first schedules of every third trial.
+/// The same with three threads: some of the trials.
 #[test]
 fn three_threads_on_one_bucket_are_durably_linearizable() {
     for design in [Design::Levels, Design::Tags] {
-        let bounds = Bounds { preemptions: 1, limit: 2, crashes: true };
-        let mut gone = Gone::default();
-        let trials: Vec<_> = exhaust::trials(3).into_iter().step_by(3).collect();
-        exhaust::all(&Subject::small(design).one_bucket(), 3, bounds, &trials, &mut gone)
-            .unwrap_or_else(|error| panic!("{error:#}"));
-        assert!(gone.trials == 23 && gone.tally.histories >= 46 && gone.tally.crashes > 46, "{gone:?}");
+        let bounds = Bounds { limit: 2000, ..BY_STATES };
+        let trials: Vec<_> = exhaust::trials(3).into_iter().step_by(9).collect();
+        let gone = gone_through(&Subject::small(design).one_bucket(), 3, bounds, &trials);
+        let gone = gone.unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(gone.trials == 8 && gone.tally.crashes > 100, "{gone:?}");
     }
+}
+
+/// By states or by schedules: the same images are left, by ends and by crashes.
+#[test]
+fn states_leave_all_that_schedules_leave() {
+    for design in [Design::Levels, Design::Tags] {
+        let subject = Subject::small(design).one_bucket();
+        for (ops, is_there) in [(vec![Op::Insert, Op::Put], false), (vec![Op::Update, Op::Delete], true)] {
+            let shape = Shape { warps: 2, lanes: 1, rounds: 1, keys: 1 };
+            let ops = ops.into_iter().map(|op| (op, 1)).collect();
+            let trial = Trial::of(&subject, shape, ops, if is_there { vec![1] } else { vec![] }).unwrap();
+            let [by_states, by_schedules] = [By::States, By::Schedules]
+                .map(|by| exhaust::one(&trial, 2, Bounds { by, ..BY_STATES }, &mut Gone::default()).unwrap());
+            assert!(
+                by_states.len() > 20 && by_states == by_schedules,
+                "{} and {}",
+                by_states.len(),
+                by_schedules.len()
+            );
+        }
+    }
+}
+
+/// Each hole that a bound of one preemption shows by schedules, states show, too.
+#[test]
+fn states_show_the_holes() {
+    let levels = Subject::small(Design::Levels).one_bucket();
+    for hole in [FENCE, READERS, TWICE] {
+        let shown = gone_through(&levels.clone().with_holes(hole), 2, BY_STATES, &exhaust::trials(2));
+        eprintln!("{:#}", shown.expect_err("a hole"));
+    }
+    let tags = Subject::small(Design::Tags).one_bucket();
+    // A value and its key are one thread's: some of what it has stored survives.
+    let any = Bounds { crashes: Some(Survivors::Any), ..BY_STATES };
+    for hole in [FENCE, TWICE] {
+        let shown = gone_through(&tags.clone().with_holes(hole), 2, any, &exhaust::trials(2));
+        eprintln!("{:#}", shown.expect_err("a hole"));
+    }
+    // The writer waits behind its store, and so does the reader behind its look at the tags.
+    let twice = Bounds { preemptions: 2, ..BY_STATES };
+    let shown = gone_through(&tags.with_holes(READERS), 2, twice, &[(vec![Op::Get, Op::Update], true)]);
+    eprintln!("{:#}", shown.expect_err("a hole"));
 }
 
 /// A key that stands for a mark is put in, and recovery takes it for one: the paper's table does not look.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::code::{Code, Ins, Op, Predicate, Register, Source};
+use crate::code::{Code, Ins, Live, Op, Register, Source};
 use crate::operands::operands;
 
 /// Numbers of registers, and behind them of predicates.
@@ -61,14 +61,7 @@ fn reads_besides(op: &Op) -> Vec<Source> {
     }
 }
 
-/// Registers, and behind them predicates, that are read on some way from an instruction on before they are written.
-#[derive(Clone, Debug)]
-pub(crate) struct Live {
-    pub registers: Box<[Register]>,
-    pub predicates: Box<[Predicate]>,
-}
-
-/// Those of each instruction, before it is executed. Lanes are looked at one by one: no instruction gives a lane the value of one that does not execute
+/// What is live before each instruction. Lanes are looked at one by one: no instruction gives a lane the value of one that does not execute
 /// it, too.
 pub(crate) fn live_before_each(code: &Code) -> Box<[Live]> {
     let mut all = Vec::with_capacity(code.instructions.len());

@@ -1,10 +1,10 @@
 //! What a launch's future depends on, and nothing else: of two launches with the same, each schedule
 //! goes on alike.
 
-use crate::code::{Code, Op};
+use crate::code::{Code, Live, Op};
 use crate::fingerprint::Fingerprint;
 use crate::lanes::Lanes;
-use crate::liveness::{self, Live};
+use crate::liveness;
 use crate::machine::{Barrier, Block, Running, Wait, Warp};
 use crate::memory::{Memory, Region};
 use crate::persist::Tracker;

@@ -102,6 +102,13 @@ pub(crate) struct Variables {
     pub names: Vec<(String, Base, u64, u64)>,
 }
 
+/// Registers and predicates that are read on some way from an instruction on before they are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub registers: Box<[Register]>,
+    pub predicates: Box<[Predicate]>,
+}
+
 /// A decoded kernel.
 #[derive(Debug)]
 pub(crate) struct Code {
@@ -118,7 +125,7 @@ pub(crate) struct Code {
     /// [`crate::liveness::read_before_written`], when it was first asked for.
     pub zeroed: std::sync::OnceLock<Box<[Register]>>,
     /// [`crate::liveness::live_before_each`], likewise.
-    pub live: std::sync::OnceLock<Box<[crate::liveness::Live]>>,
+    pub live: std::sync::OnceLock<Box<[Live]>>,
     /// Bytes of the kernel's own shared variables.
     pub shared_bytes: u64,
     pub local_bytes: u64,

@@ -6,6 +6,7 @@
 //! | [`netlist`] | the mapped netlist as a graph: cells by type, LUT levels between registers |
 //! | [`ecp5`] | the bitstream for an ECP5-85k |
 //! | [`manifest`] | what the builds gave, for later ones to be held to |
+//! | [`small_card`] | whether a whole card fits that part |
 //! | [`tools`] | the open tools and how they are run |
 //! | [`vcu118`] | what the VCU118's flow (`vcu118/build.tcl`) takes, and how large and deep it is |
 //!
@@ -15,6 +16,7 @@
 pub mod ecp5;
 pub mod manifest;
 pub mod netlist;
+pub mod small_card;
 pub mod tools;
 pub mod vcu118;
 pub mod yosys;

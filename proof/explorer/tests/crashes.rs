@@ -25,7 +25,12 @@ fn survives(program: Program, limits: Limits) -> Report {
 /// Whether even a word makes a long record: then all states of a crash are explored, and crashes of some recoveries.
 fn has_long_records(pool: Kind) -> bool {
     use Kind::{CWorkingCopy, CardShadow, CardShadowUnordered, Shadow, WorkingCopy, WorkingCopyAsynchronous};
-    matches!(pool, Shadow | CardShadow | CardShadowUnordered | WorkingCopy | WorkingCopyAsynchronous | CWorkingCopy)
+    // Their recoveries bring pages home, which is as long.
+    matches!(pool, Kind::WorkingCopyByShadow | Kind::CardWorkingCopyByShadow)
+        || matches!(
+            pool,
+            Shadow | CardShadow | CardShadowUnordered | WorkingCopy | WorkingCopyAsynchronous | CWorkingCopy
+        )
 }
 
 /// Whether it copies within the card what an epoch changes first, so that little is ever on the way.

@@ -220,7 +220,7 @@ pub mod control {
     pub const SHUT_DOWN: u32 = 1 << 0;
     /// Accept what was lost: a card in [`super::state::LOSS`] or [`super::state::FIRMWARE_MISSING`] opens, and [`super::STORES_LOST`] begins anew.
     pub const ACKNOWLEDGE_LOSS: u32 = 1 << 1;
-    /// Function-level reset: drain accepted work, then forget mappings and completion rings. [`STATE`] says [`super::state::BOOTING`] until that is done.
+    /// Function-level reset: drain accepted work, then forget mappings and completion rings. [`super::STATE`] says [`super::state::BOOTING`] until that is done.
     pub const FUNCTION_RESET: u32 = 1 << 2;
 }
 

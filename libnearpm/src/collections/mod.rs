@@ -2,7 +2,7 @@
 //!
 //! Each is a small value of its own, to be put into a root, another struct or another collection; zeros are an empty one, so that a root
 //! that was just made has its collections. What they can do are methods of a pointer to them: `book.people().push(tx, person)`, where
-//! `book` is a `Ptr<Book>` and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and [`Store`](crate::Store).
+//! `book` is a `Ptr<Book>` and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and [`Store`].
 //!
 //! | type | what it is | costs |
 //! |---|---|---|

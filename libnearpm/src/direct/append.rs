@@ -197,6 +197,7 @@ impl DirectPool {
     }
 
     /// As [`DirectPool::fit`], when there is room for records of these sizes, of which the first are those.
+    #[inline]
     pub(super) fn fit_with(
         &self,
         slot: usize,

@@ -331,6 +331,7 @@ impl Lane {
     }
 
     /// The place of a record that fits, in which segment it is; `next` is where a free one is looked for.
+    #[inline]
     fn take_place(&mut self, kind: Kind, stride: u64, next: &mut usize, applied: u64, backing: &Backing) -> u64 {
         if self.cursor + room_for(kind, stride) > self.segments[self.current].bytes {
             let free = self.next_free(*next, applied, room_for(kind, stride));

@@ -136,8 +136,9 @@ impl State {
         self.saved.shrink_to(KEPT_BYTES);
         self.saved_ranges.clear();
         self.saved_records.clear();
-        self.old.records.clear();
-        self.old.ranges.clear();
+        if !self.old.records.is_empty() {
+            self.old = OldBytes::default();
+        }
         self.allocated.clear();
         self.home.clear();
         self.sums.clear();
@@ -212,7 +213,7 @@ impl State {
         if differences {
             differences::by_offset(saved_ranges, saved_by_offset)?;
             differences::log_changed(records, pool.view(), known, saved, saved_by_offset)?;
-        } else if pool.mode() == Mode::WorkingCopy && !old.ranges.is_empty() {
+        } else if pool.mode() == Mode::WorkingCopy && !old.records.is_empty() {
             self.gaps.clear();
             known.iter().try_for_each(|range| old.ranges.try_gaps(&range, &mut self.gaps))?;
             for range in &self.gaps {

@@ -332,12 +332,12 @@ impl Transaction {
             pool.write_back_and_drain(std::iter::empty())?;
         }
         state.build(pool).map_err(no_memory())?;
-        if state.records.is_empty() && state.first == 0 && state.old.ranges.is_empty() {
+        if state.records.is_empty() && state.first == 0 && state.old.records.is_empty() {
             return Ok(0);
         }
         state.records.finish();
         let writer = state.writer();
-        if !state.old.ranges.is_empty() {
+        if !state.old.records.is_empty() {
             // What the records name was left there when they were built.
             return pool.append_over_old(writer, &mut state.records, &state.old, &state.gaps);
         }

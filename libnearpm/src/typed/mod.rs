@@ -2,7 +2,7 @@
 //!
 //! No reference to persistent memory ever exists. A [`Ptr`] is an offset with a type; [`Load::get`] and [`Store::set`] copy a value out and in,
 //! and the derive of [`Persistent`] makes a method of each field, so that one field can be copied alone. What is written against
-//! [`Load`] and [`Store`] runs on every kind of pool: natively on a [`crate::direct::DirectPool`], and by [`crate::Tx::typed`] on
+//! [`Load`] and [`Store`] runs on every kind of pool: natively on a [`crate::direct::DirectPool`], and by [`crate::OffsetTx::typed`] on
 //! pools with a mechanism, on a card or a simulated one.
 //!
 //! | file | holds |

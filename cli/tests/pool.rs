@@ -1,14 +1,12 @@
 //! `nearpm pool` as a user sees it.
 
-#[path = "../../libnearpm/tests/common/pmdk_file.rs"]
-mod pmdk_file;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use nearpm::Options;
 use nearpm::direct::DirectPool;
+use nearpm_subjects::pmdk_file;
 use serde_json::Value;
 
 fn pool(arguments: &[&str]) -> Output {

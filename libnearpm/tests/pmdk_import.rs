@@ -1,14 +1,11 @@
 //! Files of PMDK that say what cannot be are refused, and at once. What PMDK itself wrote is imported in `libnearpm/pmemobj/tests/import.rs`.
 
-#[path = "common/pmdk_file.rs"]
-mod pmdk_file;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use nearpm::check::{Contents, Image};
 use nearpm::pmdk;
-use pmdk_file::Shape;
+use nearpm_subjects::pmdk_file::{self, Shape};
 use tempfile::TempDir;
 
 fn made(shape: &Shape) -> (TempDir, PathBuf) {

@@ -55,7 +55,7 @@ fn looks_right(seen: &Value, what: &str, dark: bool, figures: &[String]) {
 
 #[test]
 fn the_page_is_readable_light_and_dark_on_a_screen_and_on_a_phone() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         return;
     }
     let Some(mut browser) = Browser::start() else {

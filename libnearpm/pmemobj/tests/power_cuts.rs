@@ -6,12 +6,9 @@
 
 use nearpm_pmemobj_programs::rig::{End, Rig, draw};
 use nearpm_pmemobj_programs::{Library, MECHANISMS};
+use nearpm_tier::thorough;
 
 const MODES: [Library; 2] = [Library::WorkingCopy, Library::InPlace];
-
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
 
 /// Cuts at the first, second, third ... fence, until there is none left.
 #[test]

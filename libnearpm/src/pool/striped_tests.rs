@@ -225,7 +225,7 @@ fn run(members: usize, mechanism: Mechanism, durability: Durability, seed: u64, 
 }
 
 fn cuts(mechanism: Mechanism, durability: Durability) {
-    let runs = if std::env::var_os("NEARPM_THOROUGH").is_some() { 40 } else { 2 };
+    let runs = if nearpm_tier::thorough() { 40 } else { 2 };
     for members in [1, 2, 4, 8] {
         let mut cuts = 0;
         for seed in 0..runs {

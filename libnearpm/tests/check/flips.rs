@@ -14,7 +14,7 @@ use crate::pools::{check, closed, direct_options, image, killed, part};
 
 /// Every bit in the thorough tier, else one of so many.
 fn step(fast: usize) -> usize {
-    if std::env::var_os("NEARPM_THOROUGH").is_some() { 1 } else { fast }
+    if nearpm_tier::thorough() { 1 } else { fast }
 }
 
 fn open(bytes: &[u8]) -> Result<DirectPool, nearpm::Error> {

@@ -7,7 +7,7 @@ use nearpm::prelude::*;
 fn levels() -> u64 {
     if cfg!(miri) {
         50
-    } else if std::env::var_os("NEARPM_THOROUGH").is_some() {
+    } else if nearpm_tier::thorough() {
         1_000_000
     } else {
         60_000

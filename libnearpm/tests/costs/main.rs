@@ -124,7 +124,7 @@ fn instructions(kind: Kind, operation: Operation, times: u64) -> u64 {
 
 #[test]
 fn operations_have_hardly_more_instructions_than_the_table() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("SKIPPED: of the thorough tier (NEARPM_THOROUGH=1)");
         return;
     }

@@ -1,5 +1,7 @@
 //! The collections, each with its model from the standard library.
 
+pub mod pmdk_file;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Debug;
 

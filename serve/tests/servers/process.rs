@@ -105,10 +105,7 @@ pub fn options(pool: &Path, more: &[&str]) -> Options {
     Line::parse_from(line.iter().chain(bytes).chain(listen).chain(more)).options
 }
 
-/// Whether the long forms of tests are asked for.
-pub fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
+pub use nearpm_tier::thorough;
 
 /// A random number of a seed.
 pub fn draw(seed: u64) -> u64 {

@@ -47,7 +47,7 @@ fn a_destination_stays_out_of_what_is_installed() {
 /// The whole step, `./x install`, with a target folder of its own: it builds everything once more, so that only thorough runs have it.
 #[test]
 fn the_install_step_installs_the_drop_in_aside() {
-    if std::env::var_os("NEARPM_THOROUGH").is_none() {
+    if !nearpm_tier::thorough() {
         eprintln!("SKIPPED: NEARPM_THOROUGH is not set");
         return;
     }

@@ -16,6 +16,7 @@ mod threads;
 
 use std::sync::{Arc, Mutex};
 
+use nearpm_tier::thorough;
 use store::{Model, Operations, contents, create, empty, options};
 
 use super::shard::move_to;
@@ -300,11 +301,6 @@ fn run(mode: Mode, durability: Durability, mechanism: Option<Mechanism>, seed: u
         pool_bytes: POOL_BYTES,
         one_domain: durability == Durability::Asynchronous,
     }
-}
-
-/// Whether there is time.
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
 }
 
 #[test]

@@ -14,6 +14,8 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nearpm_tier::thorough;
+
 use super::planted::{self, Site, Step};
 use crate::Error;
 
@@ -30,10 +32,6 @@ const NOT_TRIED: [(&str, &str); 4] = [
 
 /// What each run of the tests tries; the thorough form tries all files.
 const FAST: &str = "/executor/";
-
-fn thorough() -> bool {
-    std::env::var_os("NEARPM_THOROUGH").is_some()
-}
 
 /// So many seeds of each scenario try what is explained: a step that no run misses costs every run.
 const SEEDS_OF_EXPLAINED: u64 = 1;

@@ -9,7 +9,7 @@ use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead};
 
 use super::log::{Lane, Stamp, WORTH_A_TRUNCATION, Writer};
-use super::outside::Copied;
+use super::persist::Copied;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;
 use super::truncate::sizes;

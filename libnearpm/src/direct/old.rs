@@ -22,7 +22,7 @@ use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, RecordHead};
 
 use super::log::{Headless, Lane, Stamp, Writer};
-use super::outside::Copied;
+use super::persist::Copied;
 use super::pool::COMMIT_LANE;
 use super::records::{LONG_RANGE, Record, Records};
 use super::shard::ShardState;

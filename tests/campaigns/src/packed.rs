@@ -61,6 +61,11 @@ fn built(messages: &str) -> Result<Vec<Built>> {
         executable: Option<PathBuf>,
         manifest_path: Option<PathBuf>,
         profile: Option<Profile>,
+        target: Option<Target>,
+    }
+    #[derive(Deserialize)]
+    struct Target {
+        kind: Vec<String>,
     }
     #[derive(Deserialize)]
     struct Profile {
@@ -69,7 +74,10 @@ fn built(messages: &str) -> Result<Vec<Built>> {
     let mut all = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         let message: Message = serde_json::from_str(line).context("a message of cargo")?;
-        let is_test = message.reason == "compiler-artifact" && message.profile.is_some_and(|profile| profile.test);
+        // The tests of a macro's crate need the compiler's libraries; no campaign has any there.
+        let is_macro = message.target.is_some_and(|target| target.kind.iter().any(|kind| kind == "proc-macro"));
+        let is_test =
+            message.profile.is_some_and(|profile| profile.test) && message.reason == "compiler-artifact" && !is_macro;
         if let (true, Some(executable), Some(manifest)) = (is_test, message.executable, message.manifest_path) {
             let folder = manifest.parent().context("a manifest lies in a folder")?;
             let package = folder.strip_prefix(workspace()).context("a package of the workspace")?.to_owned();
@@ -201,8 +209,10 @@ mod tests {
                 manifest.display()
             )
         };
+        let of_macro =
+            of(true, r#""/t/derive-1""#).replace(r#""profile""#, r#""target":{"kind":["proc-macro"]},"profile""#);
         let messages =
-            [of(false, r#""/t/every-cycle""#), of(true, "null"), of(true, r#""/t/litmus-1""#), "note".into()];
+            [of_macro, of(false, r#""/t/every-cycle""#), of(true, "null"), of(true, r#""/t/litmus-1""#), "note".into()];
         let found = built(&(messages.join("\n") + "\n{\"reason\":\"build-finished\",\"success\":true}\n")).unwrap();
         let found: Vec<_> = found.iter().map(|built| (&*built.executable, &*built.package)).collect();
         assert_eq!(found, [(Path::new("/t/litmus-1"), Path::new("tests"))]);

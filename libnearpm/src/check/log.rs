@@ -68,9 +68,9 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
         Ok(applied) => applied.unwrap_or(0),
         Err(error) => {
             let damaged = medium.load_word(POOL_APPLIED);
-            // Without segments there is no log, and the word is zero.
-            let mended =
-                if chunks.is_empty() && !has_moved { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
+            // Without segments there is no log, and the word is zero; of a pool whose pages have moved it is not known.
+            let zero = (!has_moved || damaged.is_power_of_two()).then_some(0).filter(|_| chunks.is_empty());
+            let mended = zero.or_else(|| one_bit::sealed_word(damaged, |_| true));
             return found.push(Found::of(&error).mend_word(mended));
         }
     };

@@ -117,9 +117,12 @@ impl DirectPool {
         Ok(())
     }
 
-    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    /// Writes bytes home past the log; they are durable with the next drain.
+    ///
+    /// # Errors
+    /// As [`DirectPool::copy_home`].
     #[cfg_attr(test, track_caller)]
-    pub(crate) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
+    pub(super) fn write_home(&self, range: &Range<u64>, what: Copied) -> Result<(), Error> {
         let bytes = range.end - range.start;
         self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, bytes);
         if self.mode == Mode::InPlace {
@@ -132,7 +135,7 @@ impl DirectPool {
             // Records of what was here before would be written over it, and records that speak of bytes here would not find them.
             self.truncate_beside(&self.truncation()?)?;
         }
-        self.copy_home(range, Copied::Covered, &mut Vec::new())
+        self.copy_home(range, what, &mut Vec::new())
     }
 
     /// Copies bytes of the view home. They are durable with the next drain of this thread.
@@ -300,7 +303,8 @@ impl DirectPool {
         // The record depends on asynchronous commits: those of other threads may have been on their way into the log when it was drained.
         self.wait_for_records()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
-            self.write_home(range)?;
+            // What is there is all that there is of it, should the view have lost bytes.
+            self.write_home(range, Copied::Written)?;
             self.drain_counted()?;
         }
         Ok(())

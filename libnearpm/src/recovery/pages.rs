@@ -16,7 +16,8 @@ const AT_A_TIME: usize = 256;
 /// Brings every page home. The rings have been recovered.
 pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
     let table = head.table()..head.table() + head.pages * 8;
-    if head.spare == 0 || medium.words(table).next().is_none() {
+    // Without spare pages none has moved, and a word there is damage, which the load refuses.
+    if medium.words(table).next().is_none() {
         return Ok(());
     }
     let mut pages = Pages::load(medium, *head)?;

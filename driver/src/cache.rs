@@ -57,15 +57,8 @@ mod imp {
     /// `line` points into mapped memory.
     #[inline]
     pub unsafe fn write_back(line: *mut u8) {
-        // SAFETY: the instructions read the address only; that it is mapped is the caller's duty,
-        // and that the processor has them was asked.
-        unsafe {
-            match *BEST {
-                Instruction::Clwb => asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)),
-                Instruction::ClflushOpt => asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags)),
-                Instruction::Clflush => _mm_clflush(line),
-            }
-        }
+        // SAFETY: by the caller.
+        unsafe { write_back_lines(line, 1) }
     }
 
     /// Starts the write-back of lines that lie one after the other: as [`write_back`] of each, but the instruction is chosen once.
@@ -74,15 +67,21 @@ mod imp {
     /// `first` points to a line of mapped memory, and so many lines from it on are mapped.
     #[inline]
     pub unsafe fn write_back_lines(first: *mut u8, count: usize) {
-        if let Instruction::Clwb = *BEST {
-            for number in 0..count {
-                // SAFETY: as for `write_back`.
-                unsafe { asm!("clwb [{0}]", in(reg) first.add(64 * number), options(nostack, preserves_flags)) };
+        let best = *BEST;
+        for number in 0..count {
+            // SAFETY: the instructions read the address only; that it is mapped is the caller's duty, and that
+            // the processor has them was asked.
+            unsafe {
+                let line = first.add(64 * number);
+                match best {
+                    Instruction::Clwb => asm!("clwb [{0}]", in(reg) line, options(nostack, preserves_flags)),
+                    Instruction::ClflushOpt => {
+                        asm!("clflushopt [{0}]", in(reg) line, options(nostack, preserves_flags))
+                    }
+                    Instruction::Clflush => _mm_clflush(line),
+                }
             }
-            return;
         }
-        // SAFETY: by the caller.
-        (0..count).for_each(|number| unsafe { write_back(first.add(64 * number)) });
     }
 
     /// Writes a line back and drops it from the cache; complete after [`full_fence`].

@@ -92,7 +92,11 @@ pub fn make(
     for table in tables {
         let records: Vec<Record> = (table.cases)().iter().map(|case| of[case].clone()).collect();
         let path = table.path(folder);
-        std::fs::write(&path, csv(&records)).with_context(|| format!("{} cannot be written", path.display()))?;
+        // A table that is cut short would be read as a whole one.
+        let fresh = path.with_extension("csv.new");
+        std::fs::write(&fresh, csv(&records))
+            .and_then(|()| std::fs::rename(&fresh, &path))
+            .with_context(|| format!("{} cannot be written", path.display()))?;
     }
     Ok(number)
 }

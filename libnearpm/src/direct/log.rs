@@ -361,6 +361,8 @@ impl Lane {
             let last = self.segments[self.current].last;
             self.held = Some(Held { current: self.current, cursor: self.cursor, last });
             self.promises += 1;
+            // Nobody takes the place that an abort goes back to, not even where no record fits behind it.
+            self.segments[self.current].last = TO_COME;
         }
         let mut next = 0;
         for index in 0..records.len() {

@@ -375,8 +375,9 @@ impl Transaction {
         if pool.mode() == Mode::WorkingCopy || pool.refuse_poisoned().and_then(|()| pool.alive()).is_ok() {
             state.restore(pool, &kept);
         }
-        let mut done = Ok(());
-        if state.first != 0 {
+        // Old bytes that were in the log may have been lost there.
+        let mut done = if state.old.records.is_empty() { Ok(()) } else { pool.alive() };
+        if done.is_ok() && state.first != 0 {
             // The log must not take the ranges back once more, over what later transactions make of them.
             done = state.records.begin(pool.record_limit()).map_err(no_memory());
             state.records.finish();

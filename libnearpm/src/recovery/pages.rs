@@ -6,6 +6,7 @@
 use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 
 use super::Recovery;
+use crate::damage::Class;
 use crate::error::Error;
 use crate::memory::Medium;
 use crate::pages::Pages;
@@ -16,7 +17,6 @@ const AT_A_TIME: usize = 256;
 /// Brings every page home. The rings have been recovered.
 pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
     let table = head.table()..head.table() + head.pages * 8;
-    // Without spare pages none has moved, and a word there is damage, which the load refuses.
     if medium.words(table).next().is_none() {
         return Ok(());
     }
@@ -24,7 +24,9 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
     loop {
         let moves = pages.take_towards_home(AT_A_TIME);
         if moves.is_empty() {
-            return Ok(());
+            // Without a page to spare none can have moved.
+            let away = (0..head.pages).find(|&logical| pages.page(logical) != logical);
+            return away.map_or(Ok(()), |logical| Err(Class::TableWord.at(head.table() + 8 * logical)));
         }
         for &(logical, _) in &moves {
             // Unseen without a card, with the fence behind it: a command may have written the page behind the cache of a process that is gone.

@@ -156,13 +156,14 @@ fn take(folder: &Path) -> Result<ExitCode> {
     if all.len() == ALL.len() {
         page.machines.clear();
     }
+    let all_hold = all.iter().all(|kept| kept.outcome.holds());
     for kept in all {
         let verdict = if kept.outcome.holds() { "holds" } else { "FAILED" };
         eprintln!("{}: {verdict}, of commit {}, {}", kept.outcome.campaign, kept.outcome.commit, kept.machine);
         page.take(kept);
     }
     page.write()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_all(arguments: &Run) -> Result<ExitCode> {
@@ -253,6 +254,7 @@ fn main() -> Result<ExitCode> {
             } else {
                 chosen(&only)?
             };
+            build()?;
             let packed = Packed::pack(&folder, &named)?;
             eprintln!("{} campaigns of commit {} in {}", named.len(), packed.commit, folder.display());
             Ok(ExitCode::SUCCESS)

@@ -27,29 +27,47 @@ unsafe fn stream_by_lines(to: *mut u8, from: *const u8, bytes: usize) {
 mod imp {
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid_count, _mm_clflush, _mm_mfence, _mm_sfence};
-    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU8, Ordering};
 
     /// Whether write-back by line is possible here.
     pub const SUPPORTED: bool = true;
 
     #[derive(Clone, Copy)]
+    #[repr(u8)]
     enum Instruction {
-        Clwb,
+        Clwb = 1,
         ClflushOpt,
         Clflush,
     }
 
-    /// Intel SDM volume 2, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64.
-    static BEST: LazyLock<Instruction> = LazyLock::new(|| {
+    /// Number of the best one; 0 until somebody has asked.
+    static BEST: AtomicU8 = AtomicU8::new(0);
+
+    #[inline]
+    fn best() -> Instruction {
+        match BEST.load(Ordering::Relaxed) {
+            1 => Instruction::Clwb,
+            2 => Instruction::ClflushOpt,
+            3 => Instruction::Clflush,
+            _ => detect(),
+        }
+    }
+
+    /// Intel SDM volume 2, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64. Apart, so that write-backs save no registers for it.
+    #[cold]
+    #[inline(never)]
+    fn detect() -> Instruction {
         let features = __cpuid_count(7, 0).ebx;
-        if features >> 24 & 1 == 1 {
+        let found = if features >> 24 & 1 == 1 {
             Instruction::Clwb
         } else if features >> 23 & 1 == 1 {
             Instruction::ClflushOpt
         } else {
             Instruction::Clflush
-        }
-    });
+        };
+        BEST.store(found as u8, Ordering::Relaxed);
+        found
+    }
 
     /// Starts the write-back of a line.
     ///
@@ -67,7 +85,7 @@ mod imp {
     /// `first` points to a line of mapped memory, and so many lines from it on are mapped.
     #[inline]
     pub unsafe fn write_back_lines(first: *mut u8, count: usize) {
-        let best = *BEST;
+        let best = best();
         for number in 0..count {
             // SAFETY: the instructions read the address only; that it is mapped is the caller's duty, and that
             // the processor has them was asked.

@@ -91,9 +91,9 @@ impl ByMechanism {
         let pages = Pages::load(medium, *head)?;
         let thread = head.lanes - 1;
         let ring = head.ring(thread);
-        medium.backing().secure([ring..ring + u64::from(head.ring_bytes)])?;
+        medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
         if mechanism == Mechanism::Shadow {
-            medium.backing().secure([head.heap_end()..head.end()])?;
+            medium.backing().secure(std::iter::once(head.heap_end()..head.end()))?;
         }
         let beside_commands = members.for_commands(medium)?;
         let lane = members.open_lane(options.engine, &beside_commands, thread, &lanes[usize::from(thread)..][..1])?;

@@ -117,12 +117,18 @@ impl DirectPool {
         Ok(())
     }
 
+    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    #[cfg_attr(test, track_caller)]
+    pub(super) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
+        self.write_past_log(range, Copied::Covered)
+    }
+
     /// Writes bytes home past the log; they are durable with the next drain.
     ///
     /// # Errors
     /// As [`DirectPool::copy_home`].
     #[cfg_attr(test, track_caller)]
-    pub(super) fn write_home(&self, range: &Range<u64>, what: Copied) -> Result<(), Error> {
+    fn write_past_log(&self, range: &Range<u64>, what: Copied) -> Result<(), Error> {
         let bytes = range.end - range.start;
         self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, bytes);
         if self.mode == Mode::InPlace {
@@ -304,7 +310,7 @@ impl DirectPool {
         self.wait_for_records()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             // What is there is all that there is of it, should the view have lost bytes.
-            self.write_home(range, Copied::Written)?;
+            self.write_past_log(range, Copied::Written)?;
             self.drain_counted()?;
         }
         Ok(())

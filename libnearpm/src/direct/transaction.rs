@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::by_mechanism::{ByMechanism, Changes};
 use super::lint::Claims;
-use super::persist::Copied;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
 use crate::blocks::Position;
@@ -324,7 +323,7 @@ impl Transaction {
         if pool.writes_once {
             pool.write_once(&mut state.home, &mut state.sums)?;
         } else {
-            state.home.iter().try_for_each(|range| pool.write_home(range, Copied::Covered))?;
+            state.home.iter().try_for_each(|range| pool.write_home(range))?;
         }
         // What the commit record does not hold is durable before it.
         if pool.mode() == Mode::InPlace && !(state.known.is_empty() && state.home.is_empty()) {

@@ -137,16 +137,9 @@ pub trait Memory: Send + Sync {
 ///
 /// # Panics
 /// If the range leaves it.
-#[inline]
 pub(crate) fn check_range(memory_bytes: u64, offset: u64, bytes: u64) {
-    if offset.checked_add(bytes).is_none_or(|end| end > memory_bytes) {
-        leaves(memory_bytes, offset, bytes);
-    }
-}
-
-/// Apart, so that accesses need no room for the message.
-#[cold]
-#[inline(never)]
-fn leaves(memory_bytes: u64, offset: u64, bytes: u64) -> ! {
-    panic!("range of {bytes:#x} bytes at {offset:#x} leaves a memory of {memory_bytes:#x} bytes")
+    assert!(
+        offset.checked_add(bytes).is_some_and(|end| end <= memory_bytes),
+        "range of {bytes:#x} bytes at {offset:#x} leaves a memory of {memory_bytes:#x} bytes"
+    );
 }

@@ -35,7 +35,7 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
         medium.fence()?;
         for &(logical, page) in &moves {
             let (from, to) = (pages.offset(pages.page(logical)), pages.offset(page));
-            medium.backing().secure([to..to + PAGE_BYTES])?;
+            medium.backing().secure(std::iter::once(to..to + PAGE_BYTES))?;
             medium.put(to, &medium.load_vec(from, PAGE_BYTES));
             report.bytes += PAGE_BYTES;
         }

@@ -57,12 +57,15 @@ fn beside(pool: &DirectPool, value: u8) {
     move_to(0);
 }
 
+/// States that were found behind cuts, and the first cut that was not survived.
+type Seen = (BTreeSet<(u8, u8)>, Option<String>);
+
 /// Runs transactions with cuts at every event: ranges one by one and together, some taken back, with a truncation and other commits while one is
 /// open. Gives the states that were found, or the first cut that was not survived.
 fn cuts() -> Result<BTreeSet<(u8, u8)>, String> {
     let (memory, pool) = pool();
     let allowed: Arc<Mutex<BTreeSet<(u8, u8)>>> = Arc::new(Mutex::new([(0, 0)].into()));
-    let seen: Arc<Mutex<(BTreeSet<(u8, u8)>, Option<String>)>> = Arc::default();
+    let seen: Arc<Mutex<Seen>> = Arc::default();
     let (may, sink) = (allowed.clone(), seen.clone());
     memory.probe(move |number, event, survive| {
         let mut seen = sink.lock().unwrap();

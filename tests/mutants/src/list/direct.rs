@@ -220,8 +220,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an aborted transaction in place is taken back once more after a crash",
         file: TRANSACTION,
-        find: "let mut done = Ok(());\n        if state.first != 0 {",
-        with: "let mut done = Ok(());\n        if state.first != 0 && !FAULT {",
+        find: "if done.is_ok() && state.first != 0 {",
+        with: "if done.is_ok() && state.first != 0 && !FAULT {",
         tests: unit("direct::tests::in_place"),
     },
     Mutant {

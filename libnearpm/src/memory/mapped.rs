@@ -359,7 +359,8 @@ impl Memory for MappedMemory {
         }
     }
 
-    #[inline]
+    // Of one word it is a few instructions, which a call would double.
+    #[inline(always)]
     fn store(&self, offset: u64, data: &[u8]) {
         check_range(self.bytes(), offset, data.len() as u64);
         if !self.is_secure(offset, data.len()) && !self.secure_store(offset, data.len()) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use super::super::Transaction;
 use super::super::shard::move_to;
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
@@ -190,4 +191,59 @@ fn a_full_pool_keeps_old_bytes_in_memory() {
     tx.abort(&pool).unwrap();
     assert_eq!(state(&pool), Some((0, 0)));
     held.into_iter().for_each(|reserved| pool.cancel(reserved));
+}
+
+/// A long record fits nowhere behind a short one, and goes to another segment; an abort goes back to behind the short one. Nothing may have come to that
+/// segment meanwhile, although a truncation has brought the short one home.
+#[test]
+fn what_an_abort_goes_back_to_is_nobodys() {
+    const LONG: u64 = 8000;
+    const SHORT: u64 = 3000;
+    plant(None);
+    let memory = TestMemory::new(BYTES);
+    let pool = DirectPool::create_in(Box::new(memory.clone()), &options(Mode::WorkingCopy)).unwrap();
+    let mut tx = pool.begin().unwrap();
+    let object = tx.alloc(&pool, 5 * LONG).unwrap().offset;
+    poke(&pool, object, &[0; 5 * LONG as usize]);
+    tx.set_root(object);
+    tx.commit(&pool).unwrap();
+    pool.tidy(0).unwrap();
+    let change = |tx: &mut Transaction, at: u64, bytes: u64, value: u8| {
+        tx.add(&pool, object + at..object + at + bytes).unwrap();
+        assert!(tx.state().old.ranges.covers(&(object + at..object + at + bytes)), "old bytes go to the log");
+        poke(&pool, object + at, &vec![value; bytes as usize]);
+    };
+    // The lane has three segments for all that comes, each with room for two long records.
+    let mut tx = pool.begin().unwrap();
+    (0..5).for_each(|part| change(&mut tx, part * LONG, LONG, 9));
+    tx.abort(&pool).unwrap();
+    let mut tx = pool.begin().unwrap();
+    change(&mut tx, 0, LONG, 1);
+    change(&mut tx, LONG, SHORT, 1);
+    tx.commit(&pool).unwrap();
+    let mut tx = pool.begin().unwrap();
+    change(&mut tx, 2 * LONG, LONG, 9);
+    pool.tidy(0).unwrap();
+    change(&mut tx, 3 * LONG, LONG, 9);
+    change(&mut tx, 4 * LONG, LONG, 9);
+    tx.abort(&pool).unwrap();
+    let failure: Arc<Mutex<Option<String>>> = Arc::default();
+    let sink = failure.clone();
+    memory.probe(move |number, event, survive| {
+        for draw in 0..4 {
+            let memory = Box::new(TestMemory::from_image(survive(number * 4 + draw)));
+            let found = DirectPool::open_in(memory, &options(Mode::WorkingCopy)).map_err(|error| error.to_string());
+            let found = found.map(|pool| peek(&pool, pool.root()..pool.root() + SHORT));
+            let is_filled = |value: u8| found.as_ref().is_ok_and(|bytes| bytes.iter().all(|&byte| byte == value));
+            if !is_filled(1) && !is_filled(2) {
+                let found = found.map(|_| "neither the old bytes nor the new ones");
+                sink.lock().unwrap().get_or_insert(format!("{found:?} at event {number}, {event:?}"));
+            }
+        }
+    });
+    let mut tx = pool.begin().unwrap();
+    change(&mut tx, 0, SHORT, 2);
+    tx.commit(&pool).unwrap();
+    memory.stop_probe();
+    assert_eq!(failure.lock().unwrap().take(), None);
 }

@@ -23,16 +23,16 @@ const UNITS: usize = 1;
 const PM_BYTES: u64 = 256 << 10;
 /// Outputs that a flip-flop folds.
 const FOLDED: usize = 16;
-/// Of LUTs of four inputs the part has as many.
+/// LUTs of four inputs that the part has.
 const PART_LUTS: u64 = 83_640;
-/// Of other cells that take LUTs: how many each.
+/// LUTs of four inputs that a cell of each kind takes.
 const IN_LUTS: [(&str, u64); 3] = [("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)];
 /// What nextpnr's second router says of an iteration.
 const OVERUSED: &str = "overused=";
 /// How it says that it is done.
 const ROUTED: &str = "Routing globals and nets finished";
 
-/// The tables that are tried: those that the simulation runs, and the smallest that a card may have.
+/// The smallest tables that a card may have; the simulation runs those of [`Sizes::SMALL`].
 pub const SMALLEST: Sizes = Sizes { slots: 4, lines: 4, held_stores: 2, map_entries: 2, parked_commands: 4 };
 
 /// How it is placed and routed.
@@ -60,8 +60,10 @@ pub struct Mapped {
 pub enum Came {
     /// To its end.
     Routed,
-    /// Stopped by the time, or by the tool, with what the router said last.
-    Stopped(String),
+    /// The time was over; what the router said last.
+    TimedOut(String),
+    /// nextpnr ended with an error; its status, and what it said last.
+    Failed(String),
 }
 
 #[derive(Deserialize)]
@@ -208,20 +210,26 @@ pub fn route(folder: &Path, attempt: &Attempt, tell: &mut dyn FnMut(&str)) -> Re
     loop {
         let ended = router.try_wait()?;
         let said = fs::read_to_string(&log).unwrap_or_default();
+        let said = if ended.is_some() { said.as_str() } else { whole_lines(&said) };
         let steps: Vec<&str> = said.lines().filter(|line| is_step(line)).collect();
         steps.iter().skip(told).for_each(|line| tell(line));
         told = steps.len();
         match ended {
             Some(status) if status.success() => return Ok(Came::Routed),
-            Some(_) => return Ok(Came::Stopped(last(&said)?)),
+            Some(status) => return Ok(Came::Failed(format!("{status}: {}", last(said)?))),
             None if Instant::now() >= end => {
                 router.kill()?;
                 router.wait()?;
-                return Ok(Came::Stopped(last(&said)?));
+                return Ok(Came::TimedOut(last(said)?));
             }
             None => std::thread::sleep(Duration::from_secs(2)),
         }
     }
+}
+
+/// A log without the line at its end that is still being written.
+fn whole_lines(said: &str) -> &str {
+    &said[..said.rfind('\n').map_or(0, |at| at + 1)]
 }
 
 /// Whether a line says how far a router is.
@@ -287,11 +295,17 @@ mod tests {
     #[test]
     fn how_far_a_router_came_is_its_last_step() {
         let said = "Info: Running router2...\nInfo:     iter=1 wires=9 overused=7 overuse=8\nInfo:     iter=2 wires=9 overused=5 overuse=6\nInfo: more\n";
-        assert!(
-            last(said).unwrap().starts_with("Info:     iter=2".trim()) && last(said).unwrap().contains("overused=5")
-        );
+        assert!(last(said).unwrap().starts_with("Info:     iter=2") && last(said).unwrap().contains("overused=5"));
         assert_eq!(last("ERROR: no room\n").unwrap(), "ERROR: no room");
         assert!(last("").is_err());
+    }
+
+    #[test]
+    fn a_line_that_is_being_written_is_left_for_later() {
+        let said = "Info: iter=1 overused=7\nInfo: iter=2 overu";
+        assert_eq!(whole_lines(said), "Info: iter=1 overused=7\n");
+        assert_eq!(whole_lines("Info: iter=1 overused=7\n"), "Info: iter=1 overused=7\n");
+        assert_eq!((whole_lines("Info: it"), whole_lines("")), ("", ""));
     }
 
     #[test]

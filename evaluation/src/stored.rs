@@ -91,12 +91,19 @@ pub fn make(
     std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     for table in tables {
         let records: Vec<Record> = (table.cases)().iter().map(|case| of[case].clone()).collect();
-        let path = table.path(folder);
-        // A table that is cut short would be read as a whole one.
-        let fresh = path.with_extension("csv.new");
-        std::fs::write(&fresh, csv(&records))
-            .and_then(|()| std::fs::rename(&fresh, &path))
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+        write(&table.path(folder), &csv(&records))?;
     }
     Ok(number)
+}
+
+/// Writes a table beside its place and renames it: one that is cut short would be read as a whole
+/// one.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, table: &str) -> Result<()> {
+    let fresh = path.with_extension("csv.new");
+    std::fs::write(&fresh, table)
+        .and_then(|()| std::fs::rename(&fresh, path))
+        .with_context(|| format!("{} cannot be written", path.display()))
 }

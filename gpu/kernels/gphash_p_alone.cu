@@ -1,3 +1,3 @@
-// Design P with a thread an operation: what the paper's warps are compared with (gphash_p_team.cuh).
+// Design P with a thread an operation: what the paper's warps are compared with (gphash_p_alone.cuh).
 #define GPH_ALONE
 #include "gphash_p.cuh"

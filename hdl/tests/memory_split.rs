@@ -71,7 +71,7 @@ const FAULTS: &[UnitFault] = &[
         what: "what finds nobody waiting waits all the same",
         edits: &[Edit::Each("r_valid", "~r$empty", 1)],
         scenario: split::what_finds_nobody_waiting_passes_at_once,
-        seen: "get_bool(shown)",
+        seen: "is not passed on at once",
     },
 ];
 

@@ -26,7 +26,7 @@ pub(crate) struct Pages {
     table: Vec<u64>,
     /// Pages without a logical page, by member; the last one is taken first.
     free: Vec<Vec<u64>>,
-    /// Every page is at home, so that offsets need no translation.
+    /// Every page is at home, and none has moved since the table was read, so that offsets need no translation.
     identity: bool,
 }
 
@@ -134,7 +134,7 @@ impl Pages {
         moves
     }
 
-    /// Whether every logical page is at home.
+    /// Whether every logical page is at home, and none has moved since the table was read.
     pub fn is_identity(&self) -> bool {
         self.identity
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Parser;
 use nearpm_bitstreams::small_card::{Attempt, Came, SMALLEST, TOP, design, map, route};
 use nearpm_hdl::Sizes;
@@ -37,7 +37,6 @@ fn main() -> Result<ExitCode> {
     if arguments.minutes == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    ensure!(!arguments.seeds.is_empty(), "an attempt has a seed");
     for &seed in &arguments.seeds {
         let limit = Duration::from_secs(60 * arguments.minutes);
         let attempt = Attempt { seed, router: arguments.router.clone(), limit };
@@ -46,9 +45,10 @@ fn main() -> Result<ExitCode> {
                 println!("seed {seed}, {}: routed", attempt.router);
                 return Ok(ExitCode::SUCCESS);
             }
-            Came::Stopped(last) => {
+            Came::TimedOut(last) => {
                 println!("seed {seed}, {}: NOT ROUTED in {} minutes: {last}", attempt.router, arguments.minutes);
             }
+            Came::Failed(why) => println!("seed {seed}, {}: nextpnr FAILED: {why}", attempt.router),
         }
     }
     Ok(ExitCode::FAILURE)

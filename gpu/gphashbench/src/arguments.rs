@@ -96,7 +96,7 @@ pub struct ExhaustArguments {
     /// Crash at each store and fence, too: what survives of the stores that pend there
     #[arg(long, num_args = 0..=1, default_missing_value = "of-threads", require_equals = true)]
     pub(crate) crashes: Option<Survivors>,
-    /// What is gone through, from which the same follows: states are fewer
+    /// What is gone through: each state of the program once, or each schedule; both show the same
     #[arg(long, value_enum, default_value_t = By::States)]
     pub(crate) by: By,
     /// File with the record, which is made or gone on with

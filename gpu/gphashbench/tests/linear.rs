@@ -253,25 +253,33 @@ fn states_leave_all_that_schedules_leave() {
     }
 }
 
+/// What a hole makes of a table on one bucket.
+fn told_of(hole: u32) -> &'static str {
+    if hole == TWICE { "2 keys twice" } else { "no order explains" }
+}
+
 /// Each hole that a bound of one preemption shows by schedules, states show, too.
 #[test]
 fn states_show_the_holes() {
     let levels = Subject::small(Design::Levels).one_bucket();
     for hole in [FENCE, READERS, TWICE] {
         let shown = gone_through(&levels.clone().with_holes(hole), 2, BY_STATES, &exhaust::trials(2));
-        eprintln!("{:#}", shown.expect_err("a hole"));
+        let shown = format!("{:#}", shown.expect_err("a hole"));
+        assert!(shown.contains(told_of(hole)), "{shown}");
     }
     let tags = Subject::small(Design::Tags).one_bucket();
     // A value and its key are one thread's: some of what it has stored survives.
     let any = Bounds { crashes: Some(Survivors::Any), ..BY_STATES };
     for hole in [FENCE, TWICE] {
         let shown = gone_through(&tags.clone().with_holes(hole), 2, any, &exhaust::trials(2));
-        eprintln!("{:#}", shown.expect_err("a hole"));
+        let shown = format!("{:#}", shown.expect_err("a hole"));
+        assert!(shown.contains(told_of(hole)), "{shown}");
     }
     // The writer waits behind its store, and so does the reader behind its look at the tags.
     let twice = Bounds { preemptions: 2, ..BY_STATES };
     let shown = gone_through(&tags.with_holes(READERS), 2, twice, &[(vec![Op::Get, Op::Update], true)]);
-    eprintln!("{:#}", shown.expect_err("a hole"));
+    let shown = format!("{:#}", shown.expect_err("a hole"));
+    assert!(shown.contains(told_of(READERS)), "{shown}");
 }
 
 /// A key that stands for a mark is put in, and recovery takes it for one: the paper's table does not look.

@@ -90,8 +90,11 @@ fn contents(region: &PmRegion) -> Result<Contents> {
     region.objects().into_iter().map(of).collect()
 }
 
+/// How many programs there are.
+pub const PROGRAMS: usize = 17;
+
 /// All programs, small: those of GPMbench, and the logs and checkpoints that they are made of.
-pub fn programs() -> Vec<Program> {
+pub fn programs() -> [Program; PROGRAMS] {
     let transactions = |name, form| {
         let module = kernels::txn().clone();
         Program::scenario(name, Transactions { form, blocks: 2, threads: 40, rounds: 3, by_processor: false, module })
@@ -105,7 +108,7 @@ pub fn programs() -> Vec<Program> {
     let checkpoints = |name, way| Program::scenario(name, Checkpoints { part: 4096, way });
     let sizes = prefix::Sizes { arrays: 3, blocks: 5, threads: 96 };
     let graph = Graph::roads(30, 8, 1);
-    vec![
+    [
         transactions("sealed log", LogForm::Sealed),
         transactions("tail log", LogForm::Tail),
         transactions("conventional log", LogForm::Conventional),

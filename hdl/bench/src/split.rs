@@ -363,7 +363,7 @@ pub fn what_finds_nobody_waiting_passes_at_once(dut: &mut dyn Dut) {
             assert!(!dut.get_bool(shown));
             dut.set(&m("rlast"), true);
             dut.set(&m(valid), true);
-            assert!(dut.get_bool(shown));
+            assert!(dut.get_bool(shown), "{shown}: what comes back is not passed on at once");
             dut.cycle();
             dut.set(&m(valid), false);
             assert!(!dut.get_bool(shown));

@@ -59,8 +59,8 @@ fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
 fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
     let layout = HeapLayout::of(head);
     let has_moved = may_have_moved_pages(medium, head);
-    let chunks = match segments::segment_chunks(medium, &layout) {
-        _ if has_moved => Vec::new(),
+    let chunks = if has_moved { Ok(Vec::new()) } else { segments::segment_chunks(medium, &layout) };
+    let chunks = match chunks {
         Ok(chunks) => chunks,
         Err(error) => return found.push(tables::mend_chunk_word(medium, head, Found::of(&error))),
     };
@@ -69,8 +69,8 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
         Err(error) => {
             let damaged = medium.load_word(POOL_APPLIED);
             // Without segments there is no log, and the word is zero; of a pool whose pages have moved it is not known.
-            let zero = (!has_moved || damaged.is_power_of_two()).then_some(0).filter(|_| chunks.is_empty());
-            let mended = zero.or_else(|| one_bit::sealed_word(damaged, |_| true));
+            let is_zero = chunks.is_empty() && (!has_moved || damaged.is_power_of_two());
+            let mended = if is_zero { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
             return found.push(Found::of(&error).mend_word(mended));
         }
     };

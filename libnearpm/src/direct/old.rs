@@ -21,7 +21,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, RecordHead};
 
-use super::log::{Headless, Lane, Stamp, Writer};
+use super::log::{Headless, Stamp, Writer};
 use super::persist::Copied;
 use super::pool::COMMIT_LANE;
 use super::records::{LONG_RANGE, Record, Records};
@@ -34,7 +34,7 @@ use crate::planted::{Fault, planted};
 
 /// A transaction keeps so many old bytes in memory before the log gets long ranges: they may still be in a cache at the commit. In tests they are few,
 /// so that small pools have transactions of both kinds.
-const MOST_SAVED: usize = if cfg!(test) { 1500 } else { 2 << 20 };
+pub(super) const MOST_SAVED: usize = if cfg!(test) { 1500 } else { 2 << 20 };
 
 impl Transaction {
     /// Whether the old bytes of a range that is added go to the log.
@@ -66,7 +66,7 @@ impl Transaction {
         state.old.records.try_reserve(state.records.len()).map_err(no_memory())?;
         let took_lane = state.lane == COMMIT_LANE;
         if took_lane {
-            state.lane = pool.take_lane(state.slot);
+            state.lane = pool.shards[state.slot].lock().take_lane(COMMIT_LANE + 1);
         }
         match pool.append_headless(state.writer(), &mut state.records, &mut state.old.records) {
             Ok(()) => {}
@@ -85,19 +85,6 @@ impl Transaction {
 }
 
 impl DirectPool {
-    /// Takes a lane for a transaction alone.
-    fn take_lane(&self, slot: usize) -> usize {
-        let mut shard = self.shards[slot].lock();
-        let free = (COMMIT_LANE + 1..shard.lanes.len()).find(|&lane| !shard.lanes[lane].busy);
-        let lane = free.unwrap_or_else(|| {
-            let next = shard.lanes.len().max(COMMIT_LANE + 1);
-            shard.lanes.resize_with(next + 1, Lane::default);
-            next
-        });
-        shard.lanes[lane].busy = true;
-        lane
-    }
-
     fn give_lane_back(&self, slot: usize, lane: usize) {
         self.shards[slot].lock().lanes[lane].busy = false;
     }

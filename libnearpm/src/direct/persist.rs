@@ -196,6 +196,7 @@ impl DirectPool {
     /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
+        self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
         if self.mode == Mode::InPlace {
             return self.write_back_and_drain(ranges.iter().cloned());
         }

@@ -9,7 +9,7 @@ use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 use super::by_mechanism::{ByMechanism, Turn};
 use super::known::Known;
 use super::lint::Linter;
-use super::log::{Lane, Writer};
+use super::log::Writer;
 use super::shard::{Alone, Shard, slot};
 use super::snapshot::{self, Snapshots};
 use super::tx::Entrance;
@@ -421,17 +421,7 @@ impl DirectPool {
         let slot = slot();
         let mut shard = self.shards[slot].lock();
         let mut transaction = shard.spare.pop().unwrap_or_default();
-        let lane = if self.mode == Mode::InPlace {
-            let free = shard.lanes.iter().position(|lane| !lane.busy);
-            let lane = free.unwrap_or_else(|| {
-                shard.lanes.push(Lane::default());
-                shard.lanes.len() - 1
-            });
-            shard.lanes[lane].busy = true;
-            lane
-        } else {
-            COMMIT_LANE
-        };
+        let lane = if self.mode == Mode::InPlace { shard.take_lane(0) } else { COMMIT_LANE };
         drop(shard);
         transaction.start(self, slot, lane);
         if let Some(linter) = &self.linter {

@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::geometry::LINE;
 use nearpm_interface::record::{MAX_STORE_BYTES, Operation, RecordHead, RecordSum};
 
 use crate::heap::Form;
@@ -91,7 +91,7 @@ impl Records {
     /// Makes room for so many bytes, and for zeros up to the end of their line.
     #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<(), TryReserveError> {
-        self.bytes.try_reserve(bytes + LINE_U64 as usize)
+        self.bytes.try_reserve(bytes + LINE)
     }
 
     #[cold]
@@ -102,7 +102,7 @@ impl Records {
     #[inline(always)]
     fn begin_record(&mut self, long: Option<Range<u64>>) -> Result<(), TryReserveError> {
         self.records.try_reserve(1)?;
-        self.make_room(LINE_U64 as usize + RecordHead::SIZE)?;
+        self.make_room(LINE + RecordHead::SIZE)?;
         if !self.bytes.is_empty() {
             self.finish();
         }
@@ -162,7 +162,7 @@ impl Records {
     fn store_long(&mut self, range: Range<u64>) -> Result<(), TryReserveError> {
         // Of the pieces that are on their way when the record is written.
         self.piece.clear();
-        self.piece.try_reserve(PIECE + LONGEST_OPERATION as usize + LINE_U64 as usize)?;
+        self.piece.try_reserve(PIECE + LONGEST_OPERATION as usize + LINE)?;
         self.drop_empty();
         let most = (self.limit - RecordHead::SIZE as u64) / LONGEST_OPERATION * MAX_STORE_BYTES as u64;
         assert!(most > 0, "a record has room for an operation");
@@ -219,7 +219,7 @@ impl Records {
 
     /// Ends the last record.
     pub fn finish(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(LINE_U64 as usize), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(LINE), 0);
     }
 
     /// How many there are.
@@ -284,9 +284,6 @@ fn store_operation(view: &View, at: u64, bytes: usize, to: &mut Vec<u8>) {
         to.resize(to.len() + bytes.next_multiple_of(8) - bytes, 0);
     }
 }
-
-/// A line.
-const LINE: usize = LINE_U64 as usize;
 
 /// Writes a long record but for its first line, which goes last, because it holds the checksum: not at all where the view has lost something, so that zeros
 /// in the place of it do not count. Gives that line, and the checksum: of all of the record, or without a head of its operations alone.

@@ -72,7 +72,7 @@ impl<K: Key<Query = u64, Owned = u64>> Numbers<K> {
 /// How many keys the tests have.
 const KEYS: u64 = if cfg!(miri) { 300 } else { 12_000 };
 
-/// Removes keys in an order until a tenth is left, and looks at what nodes are used on the way.
+/// Removes keys in an order until a twentieth is left, and looks at what nodes are used on the way.
 fn thinned(order: &str, keys: &[u64]) {
     let mut numbers = Numbers::<u64>::new();
     numbers.insert((0..KEYS).map(mixed));

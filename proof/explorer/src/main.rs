@@ -65,8 +65,8 @@ struct Exploration {
     #[arg(long)]
     leave_out: Option<usize>,
     /// Programs that are explored at a time [default: NEARPM_JOBS, else the number of processors].
-    #[arg(long)]
-    jobs: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
     /// Where a failure goes.
     #[arg(long, default_value = "crash.json")]
     output: PathBuf,
@@ -162,7 +162,7 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let threads = options.jobs.unwrap_or_else(|| nearpm_tier::jobs(1)).max(1);
+        let threads = options.jobs.map_or_else(|| nearpm_tier::jobs(1), |jobs| jobs as usize);
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("exploring does not panic"))
     })?;

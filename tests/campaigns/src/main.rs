@@ -60,7 +60,8 @@ struct Run {
     /// Minutes of the whole: what is left of them is shared by the campaigns that go on for as long as they are given.
     #[arg(long, default_value_t = WHOLE_RUN_MINUTES, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
-    /// Only these; the page keeps the rows of the others.
+    /// Only these; the page keeps the rows of the others. Without it all, and with `--packed`
+    /// all that were packed.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Runs none: writes the page anew with the rows that it has.
@@ -148,10 +149,20 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Campaign>> {
     names.iter().map(campaign).collect()
 }
 
+/// Tells where results are of different commits: the page says so, but nobody may have meant it.
+fn warn_of_commits(all: &[Kept]) {
+    let commits: BTreeSet<String> = all.iter().map(|kept| kept.outcome.commit.clone()).collect();
+    if commits.len() > 1 {
+        let named: Vec<String> = commits.into_iter().collect();
+        eprintln!("WARNING: these results are of {} commits: {}", named.len(), named.join(", "));
+    }
+}
+
 /// Writes the page with what campaigns have left in a folder.
 fn take(folder: &Path) -> Result<ExitCode> {
     let mut page = Page::read();
     let all = Kept::all(folder)?;
+    warn_of_commits(&all);
     // What all of them have run on is where they ran; the rows of others are of other machines.
     if all.len() == ALL.len() {
         page.machines.clear();
@@ -167,21 +178,27 @@ fn take(folder: &Path) -> Result<ExitCode> {
 }
 
 fn run_all(arguments: &Run) -> Result<ExitCode> {
-    chosen(&arguments.only)?;
+    let named = chosen(&arguments.only)?;
     let packed = arguments.packed.as_deref().map(Packed::read).transpose()?;
+    if let Some(packed) = &packed {
+        packed.check_has(&named)?;
+    }
+    let is_packed = |campaign: &Campaign| packed.as_ref().is_none_or(|packed| packed.has(campaign));
+    let wanted: Vec<&'static Campaign> = match (arguments.page, named.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => ALL.iter().filter(|campaign| is_packed(campaign)).collect(),
+        // In the order of the list, each once.
+        (false, false) => ALL.iter().filter(|campaign| named.iter().any(|named| named.name == campaign.name)).collect(),
+    };
     let is_here = packed.is_none();
     let way = Way { jobs: arguments.jobs.map(|jobs| jobs as usize), packed };
     let folder = arguments.folder.clone().unwrap_or_else(logs);
     let (mut page, mut good, start) = (Page::read(), true, Instant::now());
-    let is_chosen = |campaign: &&Campaign| {
-        let is_named = arguments.only.iter().any(|only| only == campaign.name);
-        !arguments.page && (is_named || arguments.only.is_empty() && (is_here || campaign.is_packed))
-    };
-    if is_here && ALL.iter().any(|campaign| is_chosen(&campaign)) {
+    if is_here && !wanted.is_empty() {
         eprintln!("==> build");
         build()?;
     }
-    for campaign in ALL.iter().filter(is_chosen) {
+    for campaign in wanted {
         eprintln!("==> {}: {}", campaign.name, campaign.claim);
         let left = arguments.minutes.saturating_sub(start.elapsed().as_secs() / 60);
         let outcome = run(campaign, campaign.minutes(arguments.minutes, left), &folder, &way)?;

@@ -144,8 +144,49 @@ impl Packed {
     /// What [`Packed::pack`] has left in a folder.
     ///
     /// # Errors
-    /// If it is no such folder.
+    /// If it is no such folder, or the sources here are a checkout of another commit.
     pub fn read(folder: &Path) -> Result<Packed> {
+        let packed = Packed::list(folder)?;
+        // Sources that came without their history do not say which they are.
+        if workspace().join(".git").exists() {
+            match commit() {
+                Ok(here) => packed.check_commit(&here)?,
+                Err(why) => eprintln!("WARNING: that the sources are of {} was not checked: {why:#}", packed.commit),
+            }
+        }
+        Ok(packed)
+    }
+
+    /// Refuses sources of another commit than the programs: tests read files of theirs.
+    fn check_commit(&self, here: &str) -> Result<()> {
+        ensure!(
+            here == self.commit,
+            "{} was packed from commit {}, and the sources in {} are of {here} (with a + files differ from it)",
+            self.folder.display(),
+            self.commit,
+            workspace().display()
+        );
+        Ok(())
+    }
+
+    /// Whether a campaign was packed.
+    pub fn has(&self, campaign: &Campaign) -> bool {
+        self.programs.contains_key(campaign.name)
+    }
+
+    /// Looks that each of these was packed, before the first runs.
+    ///
+    /// # Errors
+    /// If one was not.
+    pub fn check_has(&self, campaigns: &[&Campaign]) -> Result<()> {
+        for campaign in campaigns {
+            ensure!(self.has(campaign), "{} was not packed into {}", campaign.name, self.folder.display());
+        }
+        Ok(())
+    }
+
+    /// What is in a folder, whatever the sources here are.
+    fn list(folder: &Path) -> Result<Packed> {
         let path = folder.join(LIST);
         let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         let packed: Packed = serde_json::from_str(&text).with_context(|| format!("read {}", path.display()))?;
@@ -228,7 +269,7 @@ mod tests {
         let programs = programs.map(|(campaign, program)| (campaign.to_owned(), vec![program]));
         let list = Packed { commit: "0123456789".into(), programs: programs.into(), folder: PathBuf::new() };
         fs::write(folder.path().join(LIST), serde_json::to_string(&list).unwrap()).unwrap();
-        let packed = Packed::read(folder.path()).unwrap();
+        let packed = Packed::list(folder.path()).unwrap();
         let place = fs::canonicalize(folder.path()).unwrap();
         let runs = |name: &str| {
             let campaign = named(name).unwrap();
@@ -244,6 +285,15 @@ mod tests {
         assert_eq!(every_cycle.get_current_dir(), Some(&*workspace()));
         let fuzz = named("fuzz").unwrap();
         assert!(packed.commands(fuzz, &fuzz.words(1)).unwrap_err().to_string().contains("fuzz was not packed"));
+        let model = named("model").unwrap();
+        assert!(packed.has(model) && !packed.has(fuzz));
+        packed.check_has(&[model]).unwrap();
+        assert!(packed.check_has(&[model, fuzz]).unwrap_err().to_string().contains("fuzz was not packed"));
+        packed.check_commit("0123456789").unwrap();
+        for other in ["0123456789+", "9876543210"] {
+            let refused = packed.check_commit(other).unwrap_err().to_string();
+            assert!(refused.contains("from commit 0123456789,") && refused.contains(other), "{refused}");
+        }
         let proofs = Packed::pack(folder.path(), &[named("proofs").unwrap()]).unwrap_err();
         assert!(proofs.to_string().contains("cannot be packed"), "{proofs}");
         assert!(Packed::read(&folder.path().join("none")).is_err());

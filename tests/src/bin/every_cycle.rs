@@ -40,15 +40,15 @@ struct Arguments {
     #[arg(long)]
     deeper: Option<usize>,
     /// Copies of the process at a time [default: NEARPM_JOBS, else the number of processors, four at least].
-    #[arg(long)]
-    jobs: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
 }
 
 impl Arguments {
     /// `start`: when the program began.
     fn settings(&self, start: Instant) -> Settings {
         let tier = if self.fast { Settings::FAST } else { Settings::THOROUGH };
-        let jobs = self.jobs.unwrap_or_else(|| nearpm_tier::jobs(tier.jobs)).max(1);
+        let jobs = self.jobs.map_or_else(|| nearpm_tier::jobs(tier.jobs), |jobs| jobs as usize);
         let (saves, replays) = (self.deeper.unwrap_or(tier.saves), self.deeper.unwrap_or(tier.replays));
         let deadline = (self.minutes > 0).then(|| start + Duration::from_secs(60 * self.minutes));
         Settings { seed: self.seed, jobs, saves, replays, stride: self.stride, deadline, ..tier }

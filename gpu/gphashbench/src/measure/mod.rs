@@ -24,6 +24,8 @@ use nearpm_gpu::{Device, Medium, PmRegion};
 
 pub use records::Records;
 
+use crate::skew::Choice;
+
 /// Names of the measurements, in the order in which they are made.
 pub const NAMES: [&str; 15] = [
     "micro",
@@ -45,6 +47,16 @@ pub const NAMES: [&str; 15] = [
 
 /// Bytes of a value, as in the paper.
 const VALUE: u32 = 128;
+
+/// YCSB's workloads: name, share of reads in percent, what the others are, and which records are
+/// asked for.
+const WORKLOADS: [(&str, u32, Op, Choice); 5] = [
+    ("A", 50, Op::Update, Choice::Scrambled),
+    ("B", 95, Op::Update, Choice::Scrambled),
+    ("C", 100, Op::Update, Choice::Scrambled),
+    ("D", 95, Op::Insert, Choice::Latest),
+    ("F", 50, Op::Rmw, Choice::Scrambled),
+];
 
 /// What is measured on.
 pub struct Bench {

@@ -10,17 +10,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::wide::words_of;
-use super::{Bench, SUBJECTS, Subject, VALUE, region};
+use super::{Bench, SUBJECTS, Subject, VALUE, WORKLOADS, region};
 use crate::skew::{Choice, draw};
 
 const KEY: u32 = 32;
-/// A workload: name, share of reads in percent, what the others are, and which records are asked for.
-const WORKLOADS: [(&str, u32, Op, Choice); 4] = [
-    ("A", 50, Op::Update, Choice::Scrambled),
-    ("B", 95, Op::Update, Choice::Scrambled),
-    ("C", 100, Op::Update, Choice::Scrambled),
-    ("D", 95, Op::Insert, Choice::Latest),
-];
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     SUBJECTS.iter().try_for_each(|subject| of(bench, subject, report))
@@ -42,7 +35,8 @@ fn of(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
         format!("YCSB by size of a batch, keys of {KEY} B, {}: {pairs} pairs, values of {VALUE} B", subject.name);
     let sizes: &[u32] = bench.pick(&[16, 64], &[1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20]);
     for (number, &size) in sizes.iter().filter(|&&size| size <= most).enumerate() {
-        for (name, reads, other, choice) in WORKLOADS {
+        // F is not among them here.
+        for (name, reads, other, choice) in WORKLOADS.into_iter().filter(|(name, ..)| *name != "F") {
             let times = run.workload((reads, other, choice), size, 100 * number as u64)?;
             report.rate(&group, format!("{name}, batches of {size}"), f64::from(size) / 1e6, "M/s", &times, None);
         }

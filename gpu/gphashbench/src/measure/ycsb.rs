@@ -9,17 +9,8 @@ use nearpm_gpu::Buffer;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Bench, Records, SUBJECTS, Subject, VALUE, all};
-use crate::skew::{Choice, draw};
-
-/// A workload: name, share of reads in percent, what the others are, and which records are asked for.
-const WORKLOADS: [(&str, u32, Op, Choice); 5] = [
-    ("A", 50, Op::Update, Choice::Scrambled),
-    ("B", 95, Op::Update, Choice::Scrambled),
-    ("C", 100, Op::Update, Choice::Scrambled),
-    ("D", 95, Op::Insert, Choice::Latest),
-    ("F", 50, Op::Rmw, Choice::Scrambled),
-];
+use super::{Bench, Records, SUBJECTS, Subject, VALUE, WORKLOADS, all};
+use crate::skew::draw;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let pairs: u32 = bench.pick(400, 1 << 24);

@@ -7,7 +7,7 @@ use nearpm_gpu::{Device, Interpreted};
 
 use super::Bench;
 use crate::report::Report;
-use crate::same::programs;
+use crate::same::{PROGRAMS, programs};
 
 const GROUP: &str = "The same kernels on the interpreter";
 
@@ -24,7 +24,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         }
     }
     report.value(GROUP, "programs", f64::from(compared), "", None);
-    let aim = format!("= {compared}");
+    let aim = format!("= {PROGRAMS}");
     report.value(GROUP, "programs that leave the same persistent memory, bit by bit", f64::from(equal), "", Some(&aim));
     Ok(())
 }

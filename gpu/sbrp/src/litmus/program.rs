@@ -1,9 +1,9 @@
 //! The programs of threads.
 
 use nearpm_ppo::litmus::ParseError;
-use nearpm_ppo::litmus::lines::{Section, Text};
+use nearpm_ppo::litmus::lines::{Section, Text, value};
 
-use super::tables::{Tables, value};
+use super::tables::Tables;
 use super::{Action, Instruction, Thread, Wanted};
 use crate::Scope;
 

@@ -1,9 +1,9 @@
 //! What a file has declared so far, and the names in it.
 
 use nearpm_ppo::litmus::ParseError;
-use nearpm_ppo::litmus::lines::{Section, Text};
+use nearpm_ppo::litmus::lines::{Section, Text, check_name, value};
 
-use super::{MOST_INSTRUCTIONS, MOST_STORES, Thread, Value, Word};
+use super::{MOST_INSTRUCTIONS, MOST_STORES, Thread, Word};
 
 /// Declarations in the order of the file.
 #[derive(Default)]
@@ -16,12 +16,6 @@ pub struct Tables {
     /// The first register of the thread that is read now.
     pub first_register: usize,
     lines: usize,
-}
-
-/// The value of a word.
-pub fn value(line: Text, text: &str) -> Result<Value, ParseError> {
-    let value = text.parse().ok().filter(|v| *v <= 200);
-    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
 }
 
 impl Tables {
@@ -54,11 +48,7 @@ impl Tables {
 
     /// Refuses a name that is taken or could be read as something else.
     pub fn check_new(&self, line: Text, name: &str) -> Result<(), ParseError> {
-        let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !good || name == "end" {
-            return Err(line.error(format!("`{name}` is no name")));
-        }
+        check_name(line, name, "end")?;
         let taken = self.words.iter().any(|word| word.name == name)
             || self.threads.iter().any(|thread| thread.name == name)
             || self.registers.iter().any(|register| register == name)

@@ -44,7 +44,7 @@ const SPINS: u32 = 2000;
 const LOOKS: u64 = 200;
 /// Looks at a word before sleeps get longer: who waits is a server that nobody has asked for some ten milliseconds.
 const PAUSES: u64 = LOOKS + 200;
-/// How long they then are beside a pause: such a server is to take less than 2 % of a processor.
+/// How long they then are beside a pause. The aim: less than 2 % of a processor for such a server.
 const LONG_PAUSE: Duration = Duration::from_millis(2);
 
 /// Words of a meeting, which MPI reads and writes until it is over.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::super::Transaction;
+use super::super::old::MOST_SAVED;
 use super::super::shard::move_to;
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
@@ -155,42 +156,55 @@ fn old_bytes_are_logged_once() {
             tx.add(&pool, at..at + RANGE).unwrap();
             poke(&pool, at, &[value; RANGE as usize]);
         }
-        assert!(tx.state().saved.len() <= 1500);
+        assert!(tx.state().saved.len() <= MOST_SAVED);
         if commits { tx.commit(&pool) } else { tx.abort(&pool) }.unwrap();
         pool.statistics().bytes_logged - before.bytes_logged
     };
     fill(1, true);
-    let chunks = pool.heap_state().free_bytes;
+    let free = pool.heap_state().free_bytes;
     for value in 2..60 {
         let logged = fill(value, value % 3 > 0);
         assert!((RANGES * RANGE..RANGES * RANGE * 11 / 10).contains(&logged), "{logged} bytes");
     }
-    assert_eq!(pool.heap_state().free_bytes, chunks, "the log does not grow");
+    assert_eq!(pool.heap_state().free_bytes, free, "the log does not grow");
     assert_eq!(state(&pool), Some((59, 0)));
 }
 
-/// Where the log has no room for old bytes, they are kept in memory, as far as the commit finds room.
+/// Where the log has no room for old bytes, they are kept in memory, as long as the commit finds room for the new ones;
+/// an addition beyond is refused.
 #[test]
 fn a_full_pool_keeps_old_bytes_in_memory() {
-    let (_, pool) = pool();
-    let mut held = Vec::new();
-    while let Ok(reserved) = pool.reserve(4096) {
-        held.push(reserved);
-    }
-    let mut tx = pool.begin().unwrap();
-    let mut added = 0;
-    for at in (0..RANGES).map(|at| pool.root() + at * APART) {
-        match tx.add(&pool, at..at + RANGE) {
-            Ok(()) => poke(&pool, at, &[9; RANGE as usize]),
-            Err(crate::Error::Full { .. }) => break,
-            Err(other) => panic!("{other}"),
+    plant(None);
+    for commits in [false, true] {
+        let (_, pool) = pool();
+        let mut tx = pool.begin().unwrap();
+        let object = tx.alloc(&pool, 64 * APART).unwrap().offset;
+        poke(&pool, object, &[0; 64 * APART as usize]);
+        tx.commit(&pool).unwrap();
+        pool.tidy(0).unwrap();
+        let mut held = Vec::new();
+        while let Ok(reserved) = pool.reserve(4096) {
+            held.push(reserved);
         }
-        added += 1;
+        let mut tx = pool.begin().unwrap();
+        let mut filled = Vec::new();
+        loop {
+            let at = object + filled.len() as u64 * APART;
+            match tx.add(&pool, at..at + RANGE) {
+                Ok(()) => poke(&pool, at, &[9; RANGE as usize]),
+                Err(crate::Error::Full { .. }) => break,
+                Err(other) => panic!("{other}"),
+            }
+            filled.push(at..at + RANGE);
+        }
+        assert!(!tx.state().old.ranges.is_empty() && tx.state().saved.len() > MOST_SAVED);
+        if commits { tx.commit(&pool).map(drop) } else { tx.abort(&pool) }.unwrap();
+        let value = if commits { 9 } else { 0 };
+        for range in filled {
+            assert!(peek(&pool, range).iter().all(|&byte| byte == value), "committed: {commits}");
+        }
+        held.into_iter().for_each(|reserved| pool.cancel(reserved));
     }
-    assert!(added > 0);
-    tx.abort(&pool).unwrap();
-    assert_eq!(state(&pool), Some((0, 0)));
-    held.into_iter().for_each(|reserved| pool.cancel(reserved));
 }
 
 /// A long record fits nowhere behind a short one, and goes to another segment; an abort goes back to behind the short one. Nothing may have come to that

@@ -1,5 +1,6 @@
 //! The outer form of a litmus file: sections of a head at the margin and an indented body. Other models' litmus files have it, too.
 
+use super::Value;
 use super::error::ParseError;
 
 /// A line of the file without its comment.
@@ -48,6 +49,25 @@ impl<'a> Section<'a> {
     pub fn head(&self) -> Text<'a> {
         Text { number: self.value.number, text: self.key }
     }
+}
+
+/// The value of a word.
+///
+/// # Errors
+/// No number, or one that a word does not hold.
+pub fn value(line: Text, text: &str) -> Result<Value, ParseError> {
+    let value = text.parse().ok().filter(|v| *v <= 200);
+    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
+}
+
+/// Refuses a name that could be read as something else, as `reserved` would be.
+///
+/// # Errors
+/// It is no name.
+pub fn check_name(line: Text, name: &str, reserved: &str) -> Result<(), ParseError> {
+    let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if good && name != reserved { Ok(()) } else { Err(line.error(format!("`{name}` is no name"))) }
 }
 
 /// The section of a key.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::error::ParseError;
-use super::lines::{Section, Text};
-use super::tables::{Tables, device, intern, value};
+use super::lines::{Section, Text, value};
+use super::tables::{Tables, device, intern};
 use super::{Instruction, Posting, Procedure, Step, Thread};
 
 /// `P1@ndp0 T1` or `P1@ndp0 T1 fails`.

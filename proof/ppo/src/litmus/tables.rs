@@ -1,7 +1,7 @@
 //! What a file declares, with the names by which it is found.
 
 use super::error::ParseError;
-use super::lines::Text;
+use super::lines::{Text, check_name, value};
 use super::{EMPTY, Entry, Line, Procedure, Thread, Transaction, Value, Word};
 
 /// Declarations in the order of the file.
@@ -101,11 +101,7 @@ impl Tables {
 
     /// Refuses a name that is taken or could be read as something else.
     pub fn check_new(&self, line: Text, name: &str) -> Result<(), ParseError> {
-        let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !good || name == "loss" {
-            return Err(line.error(format!("`{name}` is no name")));
-        }
+        check_name(line, name, "loss")?;
         let taken = self.words.iter().any(|w| w.name == name)
             || self.transactions.iter().any(|t| t.name == name)
             || self.entries.iter().any(|e| e.name == name)
@@ -158,10 +154,4 @@ pub fn assignment<'a>(line: Text, pair: &'a str) -> Result<(&'a str, Value), Par
     let (name, text) =
         pair.split_once('=').ok_or_else(|| line.error(format!("`{pair}` is no assignment `name=value`")))?;
     Ok((name, value(line, text)?))
-}
-
-/// The value of a word.
-pub fn value(line: Text, text: &str) -> Result<Value, ParseError> {
-    let value = text.parse().ok().filter(|v| *v <= 200);
-    value.ok_or_else(|| line.error(format!("`{text}` is no value: a word holds 0 to 200")))
 }

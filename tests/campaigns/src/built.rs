@@ -31,7 +31,9 @@ pub(crate) fn program(words: &[String]) -> Result<Command> {
 /// # Errors
 /// Where it does not build.
 pub fn build() -> Result<()> {
-    let words = ["cargo", "build", "--release", "--locked", "--workspace", "--bins", "--tests"].map(str::to_owned);
+    let words =
+        ["cargo", "build", "--release", "--locked", "--workspace", "--exclude", "nearpm-stores", "--bins", "--tests"]
+            .map(str::to_owned);
     let status = program(&words)?.current_dir(workspace()).status().context("start cargo")?;
     if !status.success() {
         bail!("the workspace does not build");

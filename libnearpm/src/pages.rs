@@ -15,6 +15,9 @@ use crate::memory::Medium;
 use crate::part::Part;
 use crate::stripes::Stripes;
 
+/// Most pages that are on their way home at once.
+pub(crate) const HOME_AT_A_TIME: usize = 256;
+
 /// A logical page, and what is wrong with its word.
 pub(crate) type Fault = (u64, Class);
 

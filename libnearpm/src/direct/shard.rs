@@ -23,20 +23,6 @@ pub(crate) struct Alone<T>(pub T);
 #[repr(align(128))]
 pub(crate) struct Shard(Mutex<ShardState>);
 
-impl ShardState {
-    /// Takes a lane, `from` this one on, for a transaction alone.
-    pub fn take_lane(&mut self, from: usize) -> usize {
-        let free = (from..self.lanes.len()).find(|&lane| !self.lanes[lane].busy);
-        let lane = free.unwrap_or_else(|| {
-            let next = self.lanes.len().max(from);
-            self.lanes.resize_with(next + 1, Lane::default);
-            next
-        });
-        self.lanes[lane].busy = true;
-        lane
-    }
-}
-
 /// The contents of a [`Shard`].
 #[derive(Default)]
 pub(crate) struct ShardState {
@@ -54,6 +40,20 @@ pub(crate) struct ShardState {
     pub outside_bytes: u64,
     /// Persists that went by the log, since a truncation was made because of them.
     pub logged_persists: u32,
+}
+
+impl ShardState {
+    /// Takes a lane, `from` this one on, for a transaction alone.
+    pub fn take_lane(&mut self, from: usize) -> usize {
+        let free = (from..self.lanes.len()).find(|&lane| !self.lanes[lane].busy);
+        let lane = free.unwrap_or_else(|| {
+            let next = self.lanes.len().max(from);
+            self.lanes.resize_with(next + 1, Lane::default);
+            next
+        });
+        self.lanes[lane].busy = true;
+        lane
+    }
 }
 
 impl Shard {

@@ -13,13 +13,11 @@ use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::options::Durability;
 use crate::page_cache::{Cached, PageCache};
+use crate::pages::HOME_AT_A_TIME;
 use crate::statistics::count;
 
 /// Most log bytes that the switch of one page needs: an entry of one word.
 const SWITCH_BYTES: u64 = 2 * LINE_U64;
-
-/// Most pages that are brought home in an epoch.
-const HOME_AT_A_TIME: u64 = 256;
 
 /// State of shadow paging.
 pub(crate) struct Shadow {
@@ -202,7 +200,7 @@ impl Protocol for Shadow {
 
     /// Page by page to where it belongs, so many at a time as an epoch has room for, each epoch at once or not at all.
     fn bring_home(&mut self, cx: &mut Context) -> Result<(), Error> {
-        let at_a_time = (cx.lane.capacity() / SWITCH_BYTES).clamp(1, HOME_AT_A_TIME) as usize;
+        let at_a_time = (cx.lane.capacity() / SWITCH_BYTES).clamp(1, HOME_AT_A_TIME as u64) as usize;
         loop {
             let moves = cx.pages.take_towards_home(at_a_time);
             if moves.is_empty() {

@@ -9,10 +9,7 @@ use super::Recovery;
 use crate::damage::Class;
 use crate::error::Error;
 use crate::memory::Medium;
-use crate::pages::Pages;
-
-/// Pages that are on their way at once.
-const AT_A_TIME: usize = 256;
+use crate::pages::{HOME_AT_A_TIME, Pages};
 
 /// Brings every page home. The rings have been recovered.
 pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery) -> Result<(), Error> {
@@ -22,7 +19,7 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
     }
     let mut pages = Pages::load(medium, *head)?;
     loop {
-        let moves = pages.take_towards_home(AT_A_TIME);
+        let moves = pages.take_towards_home(HOME_AT_A_TIME);
         if moves.is_empty() {
             // Without a page to spare none can have moved.
             let away = (0..head.pages).find(|&logical| pages.page(logical) != logical);

@@ -27,6 +27,40 @@ fn the_run_that_the_readme_shows_prints_these_bytes() {
     assert_eq!(is_shown(&shown, &lines), Ok(()), "{output}");
 }
 
+/// What a runner's summary says: tests that ran, and those that passed. `None` where a line is not of nextest's form.
+fn summary(line: &str) -> Option<(u32, u32)> {
+    let (seconds, counts) = line.strip_prefix("     Summary [")?.split_once("s] ")?;
+    seconds.trim_start().parse::<f64>().ok()?;
+    let (run, rest) = counts.split_once(" tests run: ")?;
+    let (passed, rest) = rest.split_once(" passed")?;
+    let rest = rest.strip_prefix(" (").map_or(Some(rest), |slow| Some(slow.split_once(" slow)")?.1))?;
+    rest.strip_prefix(", ")?.strip_suffix(" skipped")?.parse::<u32>().ok()?;
+    Some((run.parse().ok()?, passed.parse().ok()?))
+}
+
+/// The run itself cannot be had here; its last line is one that the runner prints when all is well.
+#[test]
+fn the_tests_that_the_readme_shows_all_passed() {
+    let text = readme();
+    let shown = shown(&text, "$ ./x test");
+    let [skipped, last] = shown[..] else { panic!("{shown:?}") };
+    assert_eq!(skipped, "...");
+    let (run, passed) = summary(last).unwrap_or_else(|| panic!("no summary of nextest: {last:?}"));
+    assert_eq!(run, passed);
+    assert!(run > 2000, "{run} tests are not all");
+}
+
+#[test]
+fn a_summary_of_another_form_is_seen() {
+    assert_eq!(summary("     Summary [   8.144s] 5 tests run: 5 passed, 143 skipped"), Some((5, 5)));
+    assert_eq!(summary("     Summary [1975.742s] 56 tests run: 55 passed (17 slow), 2 skipped"), Some((56, 55)));
+    for other in
+        ["...", "     Summary [8s] 5 tests run: 4 passed, 1 failed, 2 skipped", "Summary [8s] 5 tests run: 5 passed"]
+    {
+        assert_eq!(summary(other), None, "{other}");
+    }
+}
+
 #[test]
 fn another_digit_is_seen() {
     let output = ["one", "two", "three", "four"];

@@ -10,8 +10,9 @@ use crate::{ecp5, vcu118};
 
 /// What stands above it.
 const HEAD: &str = "\
-# What `./x bitstream` and `./x synthesise` gave. The tests hold today's Verilog to it; the thorough ones build the ECP5's bitstream and map the
-# VCU118's bridge again, and compare everything. `source` is the SHA-256 of Verilog, pins and options, pairs are what is used and what the part has.
+# What `./x bitstream` and `./x synthesise` gave. The tests hold today's Verilog to it; the thorough
+# ones build the ECP5's bitstream and map the VCU118's bridge again, and compare everything. `source`
+# is the SHA-256 of Verilog, pins and options, pairs are what is used and what the part has.
 
 ";
 

@@ -1,6 +1,7 @@
 # The block design: PCIe block, bridge, card, two memories.
 #
-#   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300, 250 or 200 MHz) == crossings == ddr4_0, ddr4_1 (300 MHz)
+#   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300, 250 or 200 MHz)
+#   card == crossings == ddr4_0, ddr4_1 (300 MHz)
 #
 # The card's clock and reset are the memories', not the link's, and so are those of every port between card and bridge: a host that starts
 # again, or a link that goes down, is told to the bridge as `link_down`, and what is under way at the ports runs to its end.

@@ -10,8 +10,8 @@
 // compare-and-swap. Recovery makes them anew, so a crash frees all claims.
 //
 //     free --claim--> CLAIMED --nobody else has the key--> PENDING --key has persisted--> THERE
-//     THERE --held--> HELD --it is the key, there is a cell--> UPDATING --pointer has persisted--> THERE
-//                      \----it is the key--> DELETING --key 0 has persisted--> free in the next epoch
+//     THERE --held--> HELD --the key, and a cell--> UPDATING --pointer has persisted--> THERE
+//                      \----the key--> DELETING --key 0 has persisted--> free in the next epoch
 //
 // Two inserts of one key: each claims a slot, then looks for the other's claim. Of two that see each other the one in the higher slot gives up; the
 // one in the lower slot waits until the other has decided, which is soon, as nobody who is CLAIMED waits for a lower slot, for PM to persist, or for

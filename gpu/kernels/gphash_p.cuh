@@ -4,7 +4,8 @@
 // Level 0 has `buckets` buckets, each level below half as many as the one above; a bucket of a level lies under two of the one above. A bucket has its
 // keys, then its pointers. A key word is 0 (free), a key, or a mark:
 //
-//     CLAIMED, PENDING   an insert is about to put a key with this hash here (the paper's INSERT, which does not tell of which key)
+//     CLAIMED, PENDING   an insert is about to put a key with this hash here (the paper's INSERT,
+//                        which does not tell of which key)
 //     GIVEN_UP           deleted in this epoch: free in the next one
 //
 // What the paper leaves open is closed so: inserts of one key look for each other behind their claims, as in design N (see gphash_n.cuh); a fence lies

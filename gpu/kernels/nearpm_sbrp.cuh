@@ -1,17 +1,23 @@
 // Device side of scoped buffered release persistency (SBRP, ASPLOS 2023): the six operations by which a kernel orders what it stores to persistent
 // memory (PM). No includes, so that NVRTC and nvcc both take it. The names are those of the paper (section 5).
 //
-//     oFence()                  this thread's later stores to PM do not become durable before its earlier ones
-//     dFence()                  returns when this thread's earlier stores to PM are durable
-//     pRel_block(X, value)      stores value to *X, after the earlier stores of this thread, for threads of the block
-//     pAcq_block(X)             loads *X; later stores come after what was released there, by a thread of the block
-//     pRel_dev, pAcq_dev        the same for all threads of the GPU
+//     oFence()              this thread's later stores to PM do not become durable before its
+//                           earlier ones
+//     dFence()              returns when this thread's earlier stores to PM are durable
+//     pRel_block(X, value)  stores value to *X, after the earlier stores of this thread, for
+//                           threads of the block
+//     pAcq_block(X)         loads *X; later stores come after what was released there, by a thread
+//                           of the block
+//     pRel_dev, pAcq_dev    the same for all threads of the GPU
 //
 // X matches releases to acquires: it may lie in PM or not. One source is lowered in three ways, chosen before this file is included:
 //
-//     (nothing)           operations of hardware that knows SBRP: fences and relaxed accesses that it takes for persistency, which no compiler emits
-//     SBRP_LOWERING_GPM   the same, each followed by a fence for volatile memory: GPM's persist barrier flushes both (section 7)
-//     SBRP_LOWERING_CARD  a GPU of today: every order is a system fence, so that the order holds whatever the scope; see docs/gpusim.md
+//     (nothing)           operations of hardware that knows SBRP: fences and relaxed accesses that
+//                         it takes for persistency, which no compiler emits
+//     SBRP_LOWERING_GPM   the same, each followed by a fence for volatile memory: GPM's persist
+//                         barrier flushes both (section 7)
+//     SBRP_LOWERING_CARD  a GPU of today: every order is a system fence, so that the order holds
+//                         whatever the scope; see docs/gpusim.md
 #pragma once
 
 typedef unsigned int sbrp_u32;

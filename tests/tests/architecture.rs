@@ -1,5 +1,5 @@
-//! The shape of the workspace, held by tests: dependencies point one way, and the library stays
-//! free of the hardware's tool chain.
+//! The shape of the workspace, held by tests: dependencies point one way, the library stays
+//! free of the hardware's tool chain, and comments are narrow enough to be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -212,15 +212,102 @@ fn a_planted_breach_is_found() {
     assert_eq!(breaches(&table), ["nearpm must not use nearpm-sim"]);
 }
 
-#[test]
-fn nothing_lies_in_the_tree_that_a_build_makes() {
+/// Files that git has, by their paths from the workspace's root, which is given with them.
+fn tracked() -> (&'static Path, Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
     let output = Command::new("git").args(["ls-files"]).current_dir(root).output().expect("git runs");
     assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout);
-    let made = |f: &&str| {
+    (root, String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn nothing_lies_in_the_tree_that_a_build_makes() {
+    let made = |f: &&String| {
         let suffix = Path::new(f).extension().and_then(|e| e.to_str()).unwrap_or_default();
         ["vcd", "fst", "bak", "orig", "swp", "log", "o", "so", "bit"].contains(&suffix) || f.starts_with("target/")
     };
-    assert_eq!(text.lines().filter(made).collect::<Vec<_>>(), Vec::<&str>::new());
+    assert_eq!(tracked().1.iter().filter(made).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// Columns that a comment has at most. The width of code is rustfmt's, `rustfmt.toml`.
+const COLUMNS: usize = 100;
+
+/// Lines of comments that are still wider. It may fall, and never rises.
+const WIDE: usize = 5300;
+
+/// What begins a comment in a file of this name; empty where nobody counts.
+fn marks(file: &str) -> &'static [&'static str] {
+    match Path::new(file).extension().and_then(|suffix| suffix.to_str()) {
+        Some("rs") => &["//"],
+        Some("c" | "h" | "cc" | "cpp" | "cu" | "cuh") => &["//", "/*", "* "],
+        Some("sh" | "py" | "toml" | "tcl") => &["# "],
+        None if ["x", "link", "install"].contains(&file.rsplit('/').next().unwrap_or_default()) => &["# "],
+        _ => &[],
+    }
+}
+
+/// Numbers of the lines, from 1, that are a comment alone and wider than [`COLUMNS`]. A row of a table and what stands
+/// between fences cannot be broken, and is not counted; nor are long strings, and a file that a program has written.
+fn wide_comments(file: &str, text: &str) -> Vec<usize> {
+    if marks(file).is_empty() || text.lines().take(4).any(|line| line.contains("Do not edit")) {
+        return Vec::new();
+    }
+    let (mut is_code, mut is_string) = (false, false);
+    let is_wide = |line: &str| {
+        // Programs in other languages, which tests and builders have as strings.
+        is_string = match is_string {
+            true => !line.contains("\"#"),
+            false => line.rsplit_once("r#\"").is_some_and(|(_, rest)| !rest.contains("\"#")),
+        };
+        if is_string {
+            return false;
+        }
+        let trimmed = line.trim_start();
+        if !marks(file).iter().any(|mark| trimmed.starts_with(mark)) {
+            is_code = false;
+            return false;
+        }
+        let inside = trimmed.trim_start_matches(['/', '!', '#', '*']).trim_start();
+        let is_fence = inside.starts_with("```");
+        is_code ^= is_fence;
+        !is_fence && !is_code && !inside.starts_with("| ") && line.chars().count() > COLUMNS
+    };
+    let wide: Vec<bool> = text.lines().map(is_wide).collect();
+    (1..).zip(wide).filter_map(|(number, wide)| wide.then_some(number)).collect()
+}
+
+#[test]
+fn comments_are_narrow_enough_to_be_read() {
+    let (root, files) = tracked();
+    let mut wide = Vec::new();
+    let mut read = 0;
+    for file in files.iter().filter(|file| !marks(file).is_empty()) {
+        // What was taken away and not committed yet is still in git's list.
+        let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
+        read += 1;
+        wide.extend(wide_comments(file, &text).into_iter().map(|number| format!("{file}:{number}")));
+    }
+    assert!(read > 500, "{read} files");
+    assert!(
+        wide.len() <= WIDE,
+        "{} lines of comments have more than {COLUMNS} columns, {WIDE} may: {:#?}",
+        wide.len(),
+        &wide[wide.len().saturating_sub(20)..]
+    );
+}
+
+#[test]
+fn a_planted_wide_comment_is_found() {
+    let wide = "w".repeat(COLUMNS - 3);
+    let comments = format!("/// {wide}\nlet a = 1; // {wide}\n    //! {wide}\n// {}\n", &wide[1..]);
+    assert_eq!(wide_comments("a/src/lib.rs", &comments), [1, 3]);
+    assert_eq!(wide_comments("a/README.md", &comments), Vec::<usize>::new());
+    let kept = format!("/// | {wide} |\n/// ```text\n/// {wide}\n/// ```\n/// {wide}\n");
+    assert_eq!(wide_comments("a.rs", &kept), [5]);
+    let string = format!("let a = r#\"\n// {wide}1\n\"#;\n/// {wide}\nlet b = r#\"b\"#;\n/// {wide}\n");
+    assert_eq!(wide_comments("a.rs", &string), [4, 6]);
+    assert_eq!(wide_comments("x", &format!("#!/bin/{wide}\n# {wide}\n#{wide}b\n")), Vec::<usize>::new());
+    assert_eq!(wide_comments("x", &format!("# {wide}12\n")), [1]);
+    assert_eq!(wide_comments("a.c", &format!("/* {wide}1\n * {wide}2 */\n")), [1, 2]);
+    assert_eq!(wide_comments("a.h", &format!("/* Made. Do not edit. */\n// {wide}12\n")), Vec::<usize>::new());
 }

@@ -76,7 +76,7 @@ int gpmcp_checkpoint(gpmcp *cp, int group);
 /* Restores a group from its newest checkpoint. 1, and nothing is changed, where there is none. */
 int gpmcp_restore(gpmcp *cp, int group);
 
-/* ---- What the paper takes from the CUDA runtime, for programs that run on the interpreter, too ---- */
+/* ---- What the paper takes from the CUDA runtime, for programs on the interpreter, too ---- */
 
 /* Memory of the device, zeroed. */
 void *gpm_alloc(size_t size);

@@ -3,10 +3,15 @@
 //
 // With S its folder `simulator`, built, O the folder of its objects, and C a folder with CUDA's headers and bin/ptxas:
 //
-//     g++ -std=c++11 -DCUDART_VERSION=11040 -IC/include -IS/libcuda -IS/src -IO/cuda-sim -IO -c replay.cc
-//     g++ -o replay replay.o O/libcuda/*.o O/cuda-sim/*.o O/cuda-sim/decuda_pred_table/*.o O/gpgpu-sim/*.o O/intersim2/*.o O/*.o -lm -lz -lGL -pthread
-//     sed -i 's/^.version 9.0/.version 7.8/; s/^.target sm_90/.target sm_70/' FOLDER/kernels.ptx    and leave the program's kernels alone in it
-//     cd models/sbrp_near && CUDA_INSTALL_PATH=C replay FOLDER | grep -e gpu_tot_sim_cycle -e REPLAY
+//     g++ -std=c++11 -DCUDART_VERSION=11040 -IC/include -IS/libcuda -IS/src -IO/cuda-sim -IO \
+//         -c replay.cc
+//     g++ -o replay replay.o O/libcuda/*.o O/cuda-sim/*.o O/cuda-sim/decuda_pred_table/*.o \
+//         O/gpgpu-sim/*.o O/intersim2/*.o O/*.o -lm -lz -lGL -pthread
+//     sed -i 's/^.version 9.0/.version 7.8/; s/^.target sm_90/.target sm_70/' FOLDER/kernels.ptx
+//     cd models/sbrp_near
+//     CUDA_INSTALL_PATH=C replay FOLDER | grep -e gpu_tot_sim_cycle -e REPLAY
+//
+// Behind the third of them nothing but the program's kernels is left in kernels.ptx.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

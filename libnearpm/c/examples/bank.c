@@ -1,7 +1,8 @@
 /* Two threads move money between persistent accounts; whenever the program dies, the sum is what it was.
  *
  *     cc -pthread bank.c $(pkg-config --cflags --libs nearpm) -o bank
- *     ./bank a.pool 100000 [in-place]    so many transfers by each thread; 0: for ever, saying "running" when they do
+ *     ./bank a.pool 100000 [in-place]    so many transfers by each thread; 0: for ever, saying
+ *                                        "running" when they do
  */
 #include <inttypes.h>
 #include <nearpm.h>

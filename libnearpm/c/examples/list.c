@@ -4,7 +4,7 @@
  *     ./list a.pool add 5 3 8      adds numbers, each in a transaction
  *     ./list a.pool remove 3       removes them
  *     ./list a.pool show           prints the list
- *     ./list a.pool crash 4        dies in the middle of adding: the next run does not find the number
+ *     ./list a.pool crash 4        dies in the middle of adding: the next run does not find it
  */
 #include <inttypes.h>
 #include <nearpm.h>

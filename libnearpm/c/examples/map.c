@@ -1,10 +1,11 @@
 /* A persistent hash map from words to numbers.
  *
  *     cc map.c $(pkg-config --cflags --libs nearpm) -o map
- *     ./map a.pool count apple pear apple    adds one to the number of each word, in one transaction
+ *     ./map a.pool count apple pear apple    adds one to the number of each word, at once
  *     ./map a.pool show                      prints the map
- *     ./map a.pool run                       counts the words "a" and "b" for ever, in turns of one transaction, and says
- *                                            how often: kill it at any moment, and see what `show` finds
+ *     ./map a.pool run                       counts the words "a" and "b" for ever, in turns of one
+ *                                            transaction, and says how often: kill it at any
+ *                                            moment, and see what `show` finds
  */
 #include <inttypes.h>
 #include <nearpm.h>

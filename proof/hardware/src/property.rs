@@ -236,7 +236,8 @@ mod tests {
     use super::*;
 
     const HEAD: &str = "//@ unit: Fifo\n//@ claim: it\n//@   holds\n//@ source: C1\n//@ assumes: nothing\n//@ tier: fast\n\
-        //@ depth: 2\n//@ cover-depth: 3\n//@ asserts: 1\n//@ covers: 1\n//@ mutant: broken\n//@ find: a\n//@ put: b\n//@ within: 4\n";
+        //@ depth: 2\n//@ cover-depth: 3\n//@ asserts: 1\n//@ covers: 1\n\
+        //@ mutant: broken\n//@ find: a\n//@ put: b\n//@ within: 4\n";
 
     #[test]
     fn a_head_is_read_and_what_it_lacks_is_named() {

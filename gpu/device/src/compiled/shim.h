@@ -175,7 +175,7 @@ extern "C" __global__ inline __attribute__((used)) void shim_launch(void *entry,
     }
 }
 
-// ---- Vectors ---------------------------------------------------------------------------------------------------------
+// ---- Vectors ------------------------------------------------------------------------------------
 
 struct alignas(8) uint2 {
     unsigned x, y;
@@ -189,7 +189,7 @@ struct alignas(16) ulonglong2 {
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
-// ---- Waiting, fences ---------------------------------------------------------------------------------------------------
+// ---- Waiting, fences ----------------------------------------------------------------------------
 
 static inline void __syncthreads() { shim::meet(shim::gpu.all); }
 static inline void __syncwarp(unsigned = ~0u) { shim::meet(shim::own_warp().lanes); }
@@ -197,7 +197,7 @@ static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 static inline void __threadfence_system() {}
 
-// ---- Lanes together ----------------------------------------------------------------------------------------------------
+// ---- Lanes together -----------------------------------------------------------------------------
 
 template <typename T>
 static inline T __shfl_sync(unsigned, T value, int from) {
@@ -222,7 +222,7 @@ static inline unsigned __ballot_sync(unsigned mask, bool vote) {
     });
 }
 
-// ---- Atomics: fibers give way nowhere in them, but behind one that may be tried again ---------------------------------
+// ---- Atomics: fibers give way nowhere in them, but behind one that may be tried again -----------
 
 template <typename T, typename U>
 static inline T atomicAdd(T *place, U value) {
@@ -252,7 +252,7 @@ static inline T atomicCAS(T *place, U expected, V value) {
     return old;
 }
 
-// ---- Bits and functions ------------------------------------------------------------------------------------------------
+// ---- Bits and functions -------------------------------------------------------------------------
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

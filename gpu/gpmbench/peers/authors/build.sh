@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the authors' programs (GPMBench of github.com/csl-iisc/GPM-ASPLOS22, at bb743e0) for memory of the kind that our regions are in:
 #
-#     build.sh CHECKOUT TARGET        TARGET/kvs_gpm, db_gpm, checkpoint_gpm, cfd_gpm, hs_gpm, blk_gpm, ps_gpm, srad_gpm, bfs_gpm; dnn_gpm where CUDNN
-#                                     names the folders, divided by a colon, that have the headers of cuDNN and cuBLAS
+#     build.sh CHECKOUT TARGET
 #
-# CHECKOUT is a clone; nothing of it comes into this repository. It needs nvcc of CUDA 13; as wheels: pip install 'nvidia-cuda-nvcc==13.0.*'
+# It makes TARGET/kvs_gpm, db_gpm, checkpoint_gpm, cfd_gpm, hs_gpm, blk_gpm, ps_gpm, srad_gpm, bfs_gpm; dnn_gpm where CUDNN
+# names the folders, divided by a colon, that have the headers of cuDNN and cuBLAS. CHECKOUT is a clone; nothing of it comes into this repository. It needs nvcc of CUDA 13; as wheels: pip install 'nvidia-cuda-nvcc==13.0.*'
 # 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*', and CUDA=.../site-packages/nvidia/cu13.
 #
 # What is put in their place: libpmem by memfds (libpmem.h), the register of the root port by nothing (change-ddio.h), the watch of the bandwidth by

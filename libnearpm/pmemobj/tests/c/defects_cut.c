@@ -6,7 +6,7 @@
  *
  *     defects_cut POOL LIBRARY prepare
  *     defects_cut POOL LIBRARY work SEED OPERATIONS     prints a dot when an operation has returned
- *     defects_cut POOL LIBRARY verify SEED DOTS         and goes on with the operations, which must work on what was recovered
+ *     defects_cut POOL LIBRARY verify SEED DOTS         and goes on with what was recovered
  */
 #include "check.h"
 

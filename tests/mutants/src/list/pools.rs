@@ -107,8 +107,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "an arena looks for room before it says that it has left the run",
         file: RUNS,
-        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.\n        if entry.has_room() {",
-        with: "let room = FAULT && entry.has_room();\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        if room || !FAULT && entry.has_room() {",
+        find: "entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees",
+        with: "if FAULT {\n            let room = entry.has_room();\n            entry.place.store(place::FULL, Ordering::SeqCst);\n            if room {\n                self.list(chunk, class);\n            }\n            return;\n        }\n        entry.place.store(place::FULL, Ordering::SeqCst);\n        // Whoever frees",
         tests: unit("in_every_order_what_is_freed"),
     },
     Mutant {

@@ -18,11 +18,13 @@
 //! | `mpi` (feature `mpi`) | processes that `mpiexec` has started | several machines |
 
 pub mod local;
+mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod net;
 mod number;
 pub mod shm;
+mod windows;
 
 pub use number::{Kind, Op};
 
@@ -139,10 +141,7 @@ pub trait Rma {
     }
     /// Reads bytes into words, which others may look at meanwhile.
     fn get_words(&self, from: Place, to: &[AtomicU64]) -> Result<()> {
-        let mut words = vec![0_u64; to.len()];
-        self.get(from, bytemuck::cast_slice_mut(&mut words))?;
-        to.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
-        Ok(())
+        get_into_words(to, |bytes| self.get(from, bytes))
     }
     /// Waits until everything that this rank did to another is done there.
     fn flush(&self, rank: usize) -> Result<()>;
@@ -236,6 +235,14 @@ pub trait Rma {
             Reduce::Max => all.into_iter().max().unwrap_or(word),
         })
     }
+}
+
+/// Stores into words what `get` brings.
+fn get_into_words(to: &[AtomicU64], get: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+    let mut words = vec![0_u64; to.len()];
+    get(bytemuck::cast_slice_mut(&mut words))?;
+    to.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+    Ok(())
 }
 
 fn too_many_helpers() -> Error {

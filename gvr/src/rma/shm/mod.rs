@@ -15,9 +15,10 @@ mod meeting;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::windows::Windows;
 use super::{Get, Helper, Kind, Op, Place, Rma, Space};
 use crate::error::{Error, Result};
 pub use launch::{Launched, launch, launch_all, launched};
@@ -36,10 +37,7 @@ pub struct Shm {
     meeting: Meeting,
     rank: usize,
     ranks: usize,
-    /// Bytes of a window.
-    window: u64,
-    /// Where window 0 begins.
-    first: u64,
+    windows: Windows,
     space: RefCell<Space>,
     pauses: Cell<u32>,
     /// A second handle, whose end is not that of the rank.
@@ -72,29 +70,9 @@ impl Shm {
 
     fn new(map: Arc<Map>, rank: usize, ranks: usize, window: u64, meeting: Meeting) -> Result<Shm> {
         meeting.join(&map)?;
-        let first = meeting::head_bytes(ranks);
+        let windows = Windows::new(**map, meeting::head_bytes(ranks), window, window, ranks);
         let space = RefCell::new(Space::new(window));
-        Ok(Shm { map, meeting, rank, ranks, window, first, space, pauses: Cell::new(0), helper: false })
-    }
-
-    /// Where a place of a window lies in the file.
-    #[inline]
-    fn at(&self, place: Place, bytes: usize) -> u64 {
-        let inside = place.offset.checked_add(bytes as u64).is_some_and(|end| end <= self.window);
-        assert!(inside && place.rank < self.ranks, "{bytes} bytes at {place:?} leave the windows");
-        self.first + place.rank as u64 * self.window + place.offset
-    }
-
-    fn combine_at(&self, at: u64, kind: Kind, op: Op, element: u64) {
-        let (word, byte) = (self.map.word(at / 8 * 8), (at % 8) as usize);
-        let mut old = word.load(Ordering::Relaxed);
-        loop {
-            let new = kind.insert(old, byte, kind.combine(op, kind.extract(old, byte), element));
-            match word.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => old = now,
-            }
-        }
+        Ok(Shm { map, meeting, rank, ranks, windows, space, pauses: Cell::new(0), helper: false })
     }
 }
 
@@ -112,12 +90,13 @@ impl Rma for Shm {
     }
 
     fn expect(&self, offset: u64, bytes: u64) {
-        self.map.populate(self.at(Place { rank: self.rank, offset }, bytes as usize), bytes);
+        self.map.populate(self.windows.at(Place { rank: self.rank, offset }, bytes as usize), bytes);
     }
 
     fn free(&self, offset: u64, bytes: u64) -> Result<()> {
         self.barrier()?;
-        self.map.punch(self.at(Place { rank: self.rank, offset }, bytes as usize), bytes.next_multiple_of(4096))?;
+        self.map
+            .punch(self.windows.at(Place { rank: self.rank, offset }, bytes as usize), bytes.next_multiple_of(4096))?;
         self.barrier()?;
         self.space.borrow_mut().give_back(offset, bytes);
         Ok(())
@@ -125,7 +104,7 @@ impl Rma for Shm {
 
     #[inline]
     fn put(&self, to: Place, data: &[u8]) -> Result<()> {
-        self.map.store(self.at(to, data.len()), data);
+        self.windows.put(to, data);
         Ok(())
     }
 
@@ -137,7 +116,7 @@ impl Rma for Shm {
 
     #[inline]
     fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {
-        self.map.load(self.at(get.from, data.len()), data);
+        self.windows.get(get.from, data);
         Ok(())
     }
 
@@ -147,57 +126,46 @@ impl Rma for Shm {
 
     #[inline]
     fn fetch_add(&self, at: Place, add: u64) -> Result<u64> {
-        Ok(self.map.word(self.at(at, 8)).fetch_add(add, Ordering::AcqRel))
+        Ok(self.windows.fetch_add(at, add))
     }
 
     #[inline]
     fn cas(&self, at: Place, expected: u64, new: u64) -> Result<u64> {
-        let word = self.map.word(self.at(at, 8));
-        Ok(word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|now| now))
+        Ok(self.windows.cas(at, expected, new))
     }
 
     #[inline]
     fn bor_many(&self, at: Place, bits: &[u64], before: &mut [u64]) -> Result<()> {
-        let words = self.map.words(self.at(at, 8 * bits.len()), bits.len());
-        for ((word, bits), before) in words.iter().zip(bits).zip(before) {
-            *before = word.fetch_or(*bits, Ordering::AcqRel);
-        }
+        self.windows.bor_many(at, bits, before);
         Ok(())
     }
 
     #[inline]
     fn load_many(&self, at: Place, words: &mut [u64]) -> Result<()> {
-        for (word, to) in self.map.words(self.at(at, 8 * words.len()), words.len()).iter().zip(words) {
-            *to = word.load(Ordering::Acquire);
-        }
+        self.windows.load_many(at, words);
         Ok(())
     }
 
     #[inline]
     fn replace_many(&self, at: Place, words: &[u64]) -> Result<()> {
-        for (word, new) in self.map.words(self.at(at, 8 * words.len()), words.len()).iter().zip(words) {
-            word.store(*new, Ordering::Release);
-        }
+        self.windows.replace_many(at, words);
         Ok(())
     }
 
     fn accumulate(&self, at: Place, kind: Kind, op: Op, data: &[u8]) -> Result<()> {
-        let start = self.at(at, data.len());
-        for (element, at) in kind.elements(data).zip((start..).step_by(kind.bytes())) {
-            self.combine_at(at, kind, op, element);
-        }
+        self.windows.accumulate(at, kind, op, data);
         Ok(())
     }
 
     #[inline]
     fn flush(&self, _rank: usize) -> Result<()> {
-        fence(Ordering::SeqCst);
+        self.windows.flush();
         Ok(())
     }
 
     #[inline]
     fn order(&self, _rank: usize) -> Result<()> {
-        fence(Ordering::Release);
+        self.windows.order();
         Ok(())
     }
 
@@ -207,14 +175,12 @@ impl Rma for Shm {
     }
 
     fn get_words(&self, from: Place, to: &[AtomicU64]) -> Result<()> {
-        let from = self.map.words(self.at(from, 8 * to.len()), to.len());
-        to.iter().zip(from).for_each(|(to, from)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        self.windows.get_words(from, to);
         Ok(())
     }
 
     fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
-        let place = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize);
-        self.map.copy(place(from), place(to), bytes as usize);
+        self.windows.copy(self.rank, from, to, bytes);
         Ok(())
     }
 
@@ -250,16 +216,16 @@ impl Rma for Shm {
     }
 
     fn deliver(&self, to: Place, data: &[u8], mark: u64, bell: u64) -> Result<()> {
-        self.map.store(self.at(to, data.len()), data);
-        self.map.word(self.at(Place { offset: mark, ..to }, 8)).fetch_add(1, Ordering::AcqRel);
-        let bell = self.at(Place { offset: bell, ..to }, 8);
+        self.windows.put(to, data);
+        self.windows.fetch_add(Place { offset: mark, ..to }, 1);
+        let bell = self.windows.at(Place { offset: bell, ..to }, 8);
         self.map.word(bell).fetch_add(1, Ordering::AcqRel);
         meeting::wake(self.map.half(bell));
         Ok(())
     }
 
     fn wait_word(&self, offset: u64, was: u64) -> Result<u64> {
-        let at = self.at(Place { rank: self.rank, offset }, 8);
+        let at = self.windows.at(Place { rank: self.rank, offset }, 8);
         for _ in 0..SPINS {
             let now = self.map.word(at).load(Ordering::Acquire);
             if now != was {

@@ -33,6 +33,9 @@ pub struct BenchArguments {
     /// MiB of the synthetic workload's array on each rank
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1024))]
     mib: u64,
+    /// `version_inc` of 1 GiB a rank, too: takes 5 GiB of memory a rank
+    #[arg(long)]
+    large: bool,
     /// Folder of the durable figure's pools, by default that of temporary files
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -46,6 +49,8 @@ pub struct BenchArguments {
 
 /// Bytes of memory of each rank that the figures need as they are by default.
 const WINDOW: u64 = 1 << 30;
+/// The same, with `--large`.
+const LARGE_WINDOW: u64 = 6 << 30;
 /// Words of a part in measurements of single operations: 1 MiB.
 const PART: u64 = 1 << 17;
 /// Bytes of a block, as in the paper's.
@@ -79,7 +84,7 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
         let what = format!("no figure's name holds {:?}: give a part of one of {NAMES:?}", arguments.only);
         return Err(Error::option(what));
     }
-    let window = arguments.backend.window(WINDOW);
+    let window = arguments.backend.window(if arguments.large { LARGE_WINDOW } else { WINDOW });
     let Some(world) = arguments.backend.launched(window)? else {
         return arguments.backend.launch_and_wait(arguments.ranks as usize, window);
     };
@@ -91,7 +96,7 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
         }
     }
     if wants("version_inc") {
-        figures.extend(versions(&world, arguments.rounds)?);
+        figures.extend(versions(&world, arguments.rounds, arguments.large)?);
     }
     if wants("synthetic") {
         figures.extend(synthetic_figures(&world, arguments)?);
@@ -266,19 +271,29 @@ fn verify(
     world.barrier()
 }
 
-/// `version_inc` of 1 MiB a rank with one block changed, and of a part that is 64 times as large. Each array makes all of its versions before
-/// the next one's turn.
-fn versions(world: &World, rounds: u64) -> Result<Vec<Figure>> {
+/// Words of a part of 1 GiB.
+const LARGE_PART: u64 = 1024 * PART;
+
+/// `version_inc` of 1 MiB a rank with one block changed, of a part that is 64 times as large and, where it is wanted, of one that is 1024
+/// times as large. Each array makes all of its versions before the next one's turn.
+fn versions(world: &World, rounds: u64, large: bool) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for part in [PART, 64 * PART] {
+    for part in [PART, 64 * PART, LARGE_PART] {
+        if part == LARGE_PART && !large {
+            continue;
+        }
         let blocks = part * 8 / BLOCK;
-        let trio = Trio::new(world, part, BLOCK, 4, if part == PART { blocks + rounds + 8 } else { 0 })?;
+        // Copies of 1 GiB take their time, and memory.
+        let (rounds, keep) = if part == LARGE_PART { (8, 1) } else { (rounds.max(8), 4) };
+        let trio = Trio::new(world, part, BLOCK, keep, if part == PART { blocks + rounds + 8 } else { 0 })?;
         let mine = trio.flat.part(world.rank());
-        let fill: Vec<u64> = mine.clone().collect();
         let times = trio.each(|array| {
-            array.put(mine.clone(), &fill)?;
+            for start in mine.clone().step_by(PART as usize) {
+                let fill: Vec<u64> = (start..start + PART).collect();
+                array.put(start..start + PART, &fill)?;
+            }
             array.version_inc("")?;
-            (0..rounds.max(8))
+            (0..rounds)
                 .map(|round| one_block(world, array, mine.start + round * 16 % part, round))
                 .try_fold(f64::INFINITY, |best, time| Ok(best.min(time?)))
         })?;

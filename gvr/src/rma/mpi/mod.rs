@@ -5,9 +5,13 @@
 //! changed atomically. Ranks meet by one kind of nonblocking collective, which is tested, with sleeps in between, so that ranks
 //! that wait leave the processor to others.
 //!
-//! Between ranks of one machine a window is shared memory. MPI takes all of it at once: give one that is no larger than is needed. Between
-//! machines an operation waits until its target makes some call of MPI, unless MPI has a thread for that (MPICH:
-//! `MPIR_CVAR_ASYNC_PROGRESS=1`, which costs a core).
+//! Where all ranks can share memory, as those of one machine, windows are reached by loads and stores, and no operation is MPI's. MPI's own
+//! need the target there, too: Debian's MPICH carries each out when its target next calls MPI, so that a put waits for as long as the
+//! target computes or sleeps. MPI takes a window's memory at once: give one that is no larger than is needed.
+//!
+//! Between machines each rank has a thread that calls MPI for nothing but that, where the processors of the machine are twice as many as
+//! its ranks and MPI has none of its own (MPICH: `MPIR_CVAR_ASYNC_PROGRESS`). It keeps a processor busy. Without it an operation waits
+//! until its target comes to a meeting or makes an operation.
 //!
 //! A second handle of a rank is for a thread beside its own: the server of arrays that are reached by messages, or the one that seals versions.
 //! MPI has to allow several threads (`MPI_THREAD_MULTIPLE`), as MPICH and Open MPI do.
@@ -26,12 +30,13 @@ mod sys;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use nearpm::memory::words;
 
-use super::{GATHER_WORDS, Get, Helper, Kind, Op, Place, Rma, Space};
+use super::windows::Windows;
+use super::{GATHER_WORDS, Get, Helper, Kind, Op, Place, Rma, Space, get_into_words};
 use crate::error::{Error, Result};
 pub use launch::{command, is_rank};
 use sys::WordOp;
@@ -46,6 +51,11 @@ const LOOKS: u64 = 200;
 const PAUSES: u64 = LOOKS + 200;
 /// How long they then are beside a pause. The aim: less than 2 % of a processor for such a server.
 const LONG_PAUSE: Duration = Duration::from_millis(2);
+
+/// Names whether MPICH has a thread for progress.
+const PROGRESS_OF_MPICH: &str = "MPIR_CVAR_ASYNC_PROGRESS";
+/// Between two calls of a thread for progress: the rank's own calls have their turns.
+const PROGRESS: Duration = Duration::from_nanos(500);
 
 /// Words of a meeting, which MPI reads and writes until it is over.
 struct Meeting {
@@ -63,6 +73,8 @@ pub struct Mpi {
     /// Where these begin: before them each rank has a word for what it said when it left.
     first: u64,
     base: AtomicPtr<u8>,
+    /// The windows of MPI, where all ranks can share memory.
+    windows: Option<Windows>,
     space: RefCell<Space>,
     meeting: RefCell<Meeting>,
     /// Meetings that were begun.
@@ -86,6 +98,29 @@ struct Threads {
     ending: AtomicBool,
 }
 
+impl Threads {
+    /// Starts one that lets MPI work on what others want of this rank, whatever its own thread does. It ends before MPI does.
+    fn start_progress(self: &Arc<Threads>) -> Result<()> {
+        self.helpers.fetch_add(1, Ordering::AcqRel);
+        let threads = Arc::clone(self);
+        let work = move || {
+            // An error ends it: the rank's own calls get one, too.
+            while !threads.ending.load(Ordering::Acquire) && sys::progress().is_ok() {
+                let called = Instant::now();
+                while called.elapsed() < PROGRESS {
+                    std::hint::spin_loop();
+                }
+            }
+            threads.helpers.fetch_sub(1, Ordering::AcqRel);
+        };
+        let started = std::thread::Builder::new().name("gvr-progress".into()).spawn(work);
+        started.map(drop).map_err(|error| {
+            self.helpers.fetch_sub(1, Ordering::AcqRel);
+            Error::io("start a thread for MPI's progress")(error)
+        })
+    }
+}
+
 impl Mpi {
     /// Joins the world that `mpiexec` has started, with a window of `window` bytes on each rank. All ranks call it, once.
     ///
@@ -95,7 +130,7 @@ impl Mpi {
         let window = window.max(4096).next_multiple_of(4096);
         // As many ranks as there can be: how many there are is not known yet.
         let first = 8 * (1_u64 << 16);
-        let sys::Joined { rank, ranks, threads, base } = sys::join(first + window)?;
+        let sys::Joined { rank, ranks, threads, near, base, all } = sys::join(first + window)?;
         if ranks as u64 > first / 8 {
             return Err(Error::option(format!("{ranks} ranks are too many: start at most {}", first / 8)));
         }
@@ -106,6 +141,7 @@ impl Mpi {
             window,
             first,
             base: AtomicPtr::new(base),
+            windows: all.map(|memory| Windows::new(memory, 0, first + window, first + window, ranks)),
             space: RefCell::new(Space::new(window)),
             meeting: RefCell::new(meeting),
             meetings: Cell::new(0),
@@ -116,6 +152,10 @@ impl Mpi {
         };
         mpi.clear(0, first);
         mpi.barrier()?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if mpi.windows.is_none() && threads && processors >= 2 * near && std::env::var_os(PROGRESS_OF_MPICH).is_none() {
+            mpi.threads.start_progress()?;
+        }
         Ok(mpi)
     }
 
@@ -134,6 +174,9 @@ impl Mpi {
     /// Zeroes a part of this rank's window that nobody uses.
     #[allow(unsafe_code)]
     fn clear(&self, from: u64, bytes: u64) {
+        if let Some(windows) = &self.windows {
+            return windows.clear(self.rank, from, bytes);
+        }
         assert!(from + bytes <= self.first + self.window);
         // SAFETY: inside of the window, and no rank accesses it: it was not given out, or was given back by all.
         unsafe { self.base().add(from as usize).write_bytes(0, bytes as usize) };
@@ -181,8 +224,30 @@ impl Mpi {
     /// What each rank said when it left: its meetings plus 1, 0 for one that has not.
     fn left(&self) -> Result<Vec<u64>> {
         let mut left = vec![0; self.ranks];
-        sys::words(Place { rank: self.rank, offset: 0 }, &vec![0; self.ranks], &mut left, WordOp::Read)?;
+        self.read_words(Place { rank: self.rank, offset: 0 }, &mut left)?;
         Ok(left)
+    }
+
+    /// Reads words at a place of MPI's windows.
+    fn read_words(&self, at: Place, words: &mut [u64]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.load_many(at, words);
+            return Ok(());
+        }
+        // MPI takes as many words that it does not look at.
+        let given = [0; GATHER_WORDS];
+        words.chunks_mut(GATHER_WORDS).enumerate().try_for_each(|(piece, words)| {
+            sys::words(at.plus((8 * GATHER_WORDS * piece) as u64), &given[..words.len()], words, WordOp::Read)
+        })
+    }
+
+    /// Writes words at a place of MPI's windows.
+    fn write_words(&self, at: Place, words: &[u64]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.replace_many(at, words);
+            return Ok(());
+        }
+        sys::accumulate(at, Kind::U64, Op::Replace, bytemuck::cast_slice(words))
     }
 
     /// Whether all ranks have come to a meeting, or may still come.
@@ -200,10 +265,9 @@ impl Mpi {
             sys::progress()?;
             std::thread::sleep(PAUSE);
         }
-        let said = (self.meetings.get() + 1).to_ne_bytes();
         for rank in 0..self.ranks {
-            sys::accumulate(Place { rank, offset: 8 * self.rank as u64 }, Kind::U64, Op::Replace, &said)?;
-            sys::flush(rank)?;
+            self.write_words(Place { rank, offset: 8 * self.rank as u64 }, &[self.meetings.get() + 1])?;
+            self.flush(rank)?;
         }
         let most = loop {
             let left = self.left()?;
@@ -237,7 +301,7 @@ impl Rma for Mpi {
     fn alloc(&self, bytes: u64) -> Result<u64> {
         let offset = self.space.borrow_mut().take(bytes)?;
         self.clear(self.first + offset, bytes);
-        sys::flush(self.rank)?;
+        self.flush(self.rank)?;
         // Nobody writes there before it is zero.
         self.barrier()?;
         Ok(offset)
@@ -250,11 +314,19 @@ impl Rma for Mpi {
     }
 
     fn put(&self, to: Place, data: &[u8]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.put(self.at(to, data.len()), data);
+            return Ok(());
+        }
         sys::put(self.at(to, data.len()), data)
     }
 
     #[allow(unsafe_code)]
     fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
+        if self.windows.is_some() {
+            // It may read at any moment until its end, so it does so then, into the caller's buffer.
+            return Ok(Get { from, bytes, number: 0, ready: 0 });
+        }
         let mut buffer = self.spare.borrow_mut().pop().unwrap_or_default();
         buffer.resize(bytes, 0);
         // SAFETY: the buffer lies on the heap, and is not touched before it was waited for, in `end_get` or `drop_get`.
@@ -269,6 +341,10 @@ impl Rma for Mpi {
     }
 
     fn end_get(&self, get: Get, data: &mut [u8]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.get(self.at(get.from, data.len()), data);
+            return Ok(());
+        }
         sys::flush_local(get.from.rank)?;
         if let Some(buffer) = self.gets.borrow_mut()[get.number as usize].take() {
             data.copy_from_slice(&buffer);
@@ -278,57 +354,102 @@ impl Rma for Mpi {
     }
 
     fn drop_get(&self, get: Get) -> Result<()> {
+        if self.windows.is_some() {
+            return Ok(());
+        }
         sys::flush_local(get.from.rank)?;
         self.spare.borrow_mut().extend(self.gets.borrow_mut()[get.number as usize].take());
         Ok(())
     }
 
     fn get(&self, from: Place, data: &mut [u8]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.get(self.at(from, data.len()), data);
+            return Ok(());
+        }
         sys::get(self.at(from, data.len()), data)
     }
 
     fn fetch_add(&self, at: Place, add: u64) -> Result<u64> {
+        if let Some(windows) = &self.windows {
+            return Ok(windows.fetch_add(self.at(at, 8), add));
+        }
         let mut before = [0];
         sys::words(self.at(at, 8), &[add], &mut before, WordOp::Sum)?;
         Ok(before[0])
     }
 
     fn cas(&self, at: Place, expected: u64, new: u64) -> Result<u64> {
+        if let Some(windows) = &self.windows {
+            return Ok(windows.cas(self.at(at, 8), expected, new));
+        }
         sys::cas(self.at(at, 8), expected, new)
     }
 
     fn bor_many(&self, at: Place, bits: &[u64], before: &mut [u64]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.bor_many(self.at(at, 8 * bits.len()), bits, before);
+            return Ok(());
+        }
         sys::words(self.at(at, 8 * bits.len()), bits, &mut before[..bits.len()], WordOp::Or)
     }
 
     fn load_many(&self, at: Place, words: &mut [u64]) -> Result<()> {
-        // MPI takes as many words that it does not look at.
-        let (given, at) = ([0; GATHER_WORDS], self.at(at, 8 * words.len()));
-        let pieces = words.chunks_mut(GATHER_WORDS).enumerate();
-        pieces.into_iter().try_for_each(|(piece, words)| {
-            sys::words(at.plus((8 * GATHER_WORDS * piece) as u64), &given[..words.len()], words, WordOp::Read)
-        })
+        self.read_words(self.at(at, 8 * words.len()), words)
     }
 
     fn replace_many(&self, at: Place, words: &[u64]) -> Result<()> {
-        sys::accumulate(self.at(at, 8 * words.len()), Kind::U64, Op::Replace, bytemuck::cast_slice(words))
+        self.write_words(self.at(at, 8 * words.len()), words)
     }
 
     fn accumulate(&self, at: Place, kind: Kind, op: Op, data: &[u8]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.accumulate(self.at(at, data.len()), kind, op, data);
+            return Ok(());
+        }
         sys::accumulate(self.at(at, data.len()), kind, op, data)
     }
 
     fn flush(&self, rank: usize) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.flush();
+            return Ok(());
+        }
         sys::flush(rank)
+    }
+
+    fn order(&self, rank: usize) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.order();
+            return Ok(());
+        }
+        self.flush(rank)
+    }
+
+    fn reads_ahead(&self) -> bool {
+        self.windows.is_none()
+    }
+
+    fn get_words(&self, from: Place, to: &[AtomicU64]) -> Result<()> {
+        if let Some(windows) = &self.windows {
+            windows.get_words(self.at(from, 8 * to.len()), to);
+            return Ok(());
+        }
+        get_into_words(to, |bytes| self.get(from, bytes))
     }
 
     #[allow(unsafe_code)]
     fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
+        let at = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize).offset;
+        let (from, to) = (at(from), at(to));
+        if let Some(windows) = &self.windows {
+            windows.copy(self.rank, from, to, bytes);
+            return Ok(());
+        }
         // What others have put there before a meeting is seen, and so is the copy after the next.
         sys::flush(self.rank)?;
-        let at = |offset| self.at(Place { rank: self.rank, offset }, bytes as usize).offset as usize;
-        let (from, to) = (at(from), at(to));
-        assert!(from.abs_diff(to) >= bytes as usize, "a copy of {bytes} bytes onto itself");
+        assert!(from.abs_diff(to) >= bytes, "a copy of {bytes} bytes onto itself");
+        let (from, to) = (from as usize, to as usize);
         // SAFETY: both lie inside of the window and do not overlap; other ranks access what is read by whole words, and not the copy.
         unsafe { words::load(self.base().add(from), self.base().add(to), bytes as usize) }
         sys::flush(self.rank)

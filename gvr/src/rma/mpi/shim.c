@@ -21,10 +21,23 @@ static MPI_Op op_of(int op)
     return ops[op];
 }
 
-/* threads: whether several threads of a process may call MPI at the same time. */
-int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, void **base)
+/* How many ranks can share memory with this one. */
+static int count_near(int *near)
 {
-    int known = 0, level = 0, error;
+    MPI_Comm node;
+    int error = MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    if (error)
+        return error;
+    MPI_Comm_size(node, near);
+    return MPI_Comm_free(&node);
+}
+
+/* threads: whether several threads of a process may call MPI at the same time. near: ranks that can share memory with this one.
+ * base: this rank's window. all: that of rank 0, if the windows of all lie one behind the other in shared memory, or else NULL. */
+int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, int *near, void **base, void **all)
+{
+    int known = 0, level = 0, unit, error;
+    MPI_Aint size;
     if ((error = MPI_Initialized(&known)))
         return error;
     if (!known && (error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level)))
@@ -37,12 +50,18 @@ int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, void **bas
         return error;
     MPI_Comm_rank(comm, rank);
     MPI_Comm_size(comm, ranks);
+    if ((error = count_near(near)))
+        return error;
     /* Atomics of different operations meet on one word, and readers use MPI_NO_OP: nothing may be assumed of them but that they are atomic. */
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "accumulate_ordering", "none");
     MPI_Info_set(info, "same_disp_unit", "true");
-    error = MPI_Win_allocate((MPI_Aint)bytes, 1, info, comm, base, &window);
+    *all = NULL;
+    if (*near < *ranks)
+        error = MPI_Win_allocate((MPI_Aint)bytes, 1, info, comm, base, &window);
+    else if (!(error = MPI_Win_allocate_shared((MPI_Aint)bytes, 1, info, comm, base, &window)))
+        error = MPI_Win_shared_query(window, 0, &size, &unit, all);
     MPI_Info_free(&info);
     if (error || (error = MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN)))
         return error;

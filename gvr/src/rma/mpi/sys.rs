@@ -5,6 +5,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::error::{Error, Result};
+use crate::rma::memory::Memory;
 use crate::rma::{GATHER_WORDS, Kind, Op, Place};
 
 unsafe extern "C" {
@@ -13,7 +14,9 @@ unsafe extern "C" {
         rank: *mut c_int,
         ranks: *mut c_int,
         threads: *mut c_int,
+        near: *mut c_int,
         base: *mut *mut c_void,
+        all: *mut *mut c_void,
     ) -> c_int;
     fn gvr_mpi_leave() -> c_int;
     fn gvr_mpi_put(rank: c_int, at: u64, data: *const c_void, bytes: c_int) -> c_int;
@@ -59,16 +62,34 @@ pub(super) struct Joined {
     pub ranks: usize,
     /// Several threads may call MPI at the same time.
     pub threads: bool,
+    /// Ranks that can share memory with this one, itself among them.
+    pub near: usize,
     /// This rank's window.
     pub base: *mut u8,
+    /// The windows of all ranks, one behind the other, if all can share memory.
+    pub all: Option<Memory>,
 }
 
 /// Once in a process; all ranks with as many bytes.
 pub(super) fn join(bytes: u64) -> Result<Joined> {
-    let (mut rank, mut ranks, mut threads, mut base) = (0, 0, 0, std::ptr::null_mut());
+    let (mut rank, mut ranks, mut threads, mut near) = (0, 0, 0, 0);
+    let (mut base, mut all) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the pointers are those of variables.
-    done("join the world", unsafe { gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut threads, &mut base) })?;
-    Ok(Joined { rank: rank as usize, ranks: ranks as usize, threads: threads != 0, base: base.cast() })
+    done("join the world", unsafe {
+        gvr_mpi_join(bytes, &mut rank, &mut ranks, &mut threads, &mut near, &mut base, &mut all)
+    })?;
+    let (rank, ranks) = (rank as usize, ranks as usize);
+    let all = if all.is_null() {
+        None
+    } else if (base as usize).checked_sub(all as usize) == Some(rank * bytes as usize) {
+        // SAFETY: windows of whole pages that lie one behind the other, as was just seen of this one and as MPI says of all. They are
+        // there until `leave`.
+        Some(unsafe { Memory::new(all.cast(), ranks as u64 * bytes) })
+    } else {
+        let what = "shared windows of MPI that do not lie one behind the other: another MPI is needed";
+        return Err(Error::option(what));
+    };
+    Ok(Joined { rank, ranks, threads: threads != 0, near: near as usize, base: base.cast(), all })
 }
 
 pub(super) fn leave() -> Result<()> {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use nearpm_bench::case::Selection;
+use nearpm_bench::programs::Programs;
 use nearpm_bench::{pmdk, report};
 
 use nearpm_text::Table;
@@ -17,6 +18,15 @@ pub struct PmdkArguments {
     /// Folder of the libpmemobj.so.1 that is to replace PMDK's; without it PMDK and the floor are measured
     #[arg(long, value_name = "DIR")]
     lib: Option<PathBuf>,
+    /// Folder of PMDK's libpmemobj.so.1 [default: the installed one]
+    #[arg(long, value_name = "DIR")]
+    pmdk: Option<PathBuf>,
+    /// Build the programs in this folder, for a machine without a compiler, and measure nothing
+    #[arg(long, value_name = "DIR", conflicts_with = "built")]
+    build: Option<PathBuf>,
+    /// Programs that `--build` has built in this folder
+    #[arg(long, value_name = "DIR")]
+    built: Option<PathBuf>,
     /// Rounds of each case, after one that warms up
     #[arg(long, default_value_t = 7)]
     pairs: usize,
@@ -58,9 +68,14 @@ fn selection(name: &str) -> Result<Selection> {
 
 /// Runs the command.
 pub fn command(arguments: &PmdkArguments) -> Result<()> {
+    if let Some(folder) = &arguments.build {
+        return Programs::build_in(folder).map(drop);
+    }
     let selection = if arguments.programs.is_empty() { Selection::all() } else { arguments.programs.clone() };
     let options = pmdk::Options {
         library: arguments.lib.clone(),
+        pmdk: arguments.pmdk.clone(),
+        built: arguments.built.clone(),
         pairs: arguments.pairs,
         ops: arguments.ops.clone(),
         selection,

@@ -22,6 +22,10 @@ const FILE_BATCHES: [u32; 2] = [1, 64];
 pub struct Options {
     /// The folder of the library that is to replace PMDK's.
     pub library: Option<PathBuf>,
+    /// The folder of PMDK's library, where it is not the installed one.
+    pub pmdk: Option<PathBuf>,
+    /// The folder of programs that were built before.
+    pub built: Option<PathBuf>,
     /// Rounds of each case, after one that warms up.
     pub pairs: usize,
     /// Operations of each thread.
@@ -96,12 +100,17 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     let machine = Machine::here();
     // What cannot be measured is said before anything is, not minutes after.
     let disk = options.files.as_deref().map(|folder| Ok::<_, anyhow::Error>((folder, disk_of(folder)?))).transpose()?;
-    progress("building the programs");
-    let programs = Programs::build()?;
+    let programs = match &options.built {
+        Some(folder) => Programs::built_in(folder)?,
+        None => {
+            progress("building the programs");
+            Programs::build()?
+        }
+    };
     let pools = options.pools.clone().map_or_else(machine::memory_folder, Ok)?;
     let rig = Rig { programs: &programs, pools: &pools, persistence: Persistence::Instructions };
     let libraries = Libraries {
-        pmdk: Library::installed(&rig)?,
+        pmdk: options.pmdk.as_deref().map_or_else(|| Library::installed(&rig), Library::in_folder)?,
         ours: options.library.as_deref().map(Library::in_folder).transpose()?,
         floor: Library::in_folder(&programs.floor())?,
     };
@@ -118,7 +127,7 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
         let measured = in_turn(&rig, &libraries, &cases, options.pairs, false);
         Ok(Files { file_system, measured: measured.with_context(|| format!("with pools in {}", folder.display()))? })
     });
-    let version = machine::package_version("libpmemobj1");
+    let version = options.pmdk.is_none().then(|| machine::package_version("libpmemobj1")).flatten();
     Ok(Report {
         machine,
         pmdk: format!(

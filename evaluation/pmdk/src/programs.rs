@@ -69,22 +69,29 @@ impl Program {
     }
 }
 
-/// The built programs and the floor, in a folder that goes when this does.
+/// The built programs and the floor.
 pub struct Programs {
-    directory: TempDir,
+    folder: PathBuf,
+    /// Takes the folder away with it, where nobody has named one.
+    _temporary: Option<TempDir>,
 }
 
 impl Programs {
-    /// Builds everything against the headers of libpmemobj, which are the only part of PMDK that this needs: the programs are
-    /// linked with the floor, and the loader takes whichever library has its name.
+    /// Builds everything, in a folder that goes when this does, against the headers of libpmemobj, which are the only part of PMDK
+    /// that this needs: the programs are linked with the floor, and the loader takes whichever library has its name.
     pub fn build() -> Result<Self> {
-        let directory = tempfile::tempdir().context("no temporary folder can be made")?;
-        let programs = Programs { directory };
+        let temporary = tempfile::tempdir().context("no temporary folder can be made")?;
+        let programs = Programs::build_in(temporary.path())?;
+        Ok(Programs { _temporary: Some(temporary), ..programs })
+    }
+
+    /// The same in this folder, which stays.
+    pub fn build_in(folder: &Path) -> Result<Self> {
+        let programs = Programs { folder: folder.to_path_buf(), _temporary: None };
+        fs::create_dir_all(programs.floor()).with_context(|| format!("{} cannot be made", folder.display()))?;
         for (name, text) in SOURCES {
-            fs::write(programs.directory.path().join(name), text)
-                .with_context(|| format!("{name} cannot be written"))?;
+            fs::write(folder.join(name), text).with_context(|| format!("{name} cannot be written"))?;
         }
-        fs::create_dir(programs.floor())?;
         let link = ["-shared", "-fPIC", "-Wl,-soname,libpmemobj.so.1", "-Wl,--version-script=floor.map", "floor.c"];
         programs.compile("floor/libpmemobj.so.1", &link)?;
         for program in Program::ALL {
@@ -95,18 +102,30 @@ impl Programs {
         Ok(programs)
     }
 
+    /// Those that were built in a folder before: a machine that only measures needs no compiler.
+    pub fn built_in(folder: &Path) -> Result<Self> {
+        // Programs are run from elsewhere, by this path.
+        let folder = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
+        let programs = Programs { folder, _temporary: None };
+        for program in Program::ALL {
+            let file = programs.path(program);
+            ensure!(file.is_file(), "there is no program {}: build them there first", file.display());
+        }
+        Ok(programs)
+    }
+
     /// The file of a program.
     pub fn path(&self, program: Program) -> PathBuf {
-        self.directory.path().join(program.name())
+        self.folder.join(program.name())
     }
 
     /// The folder that holds the floor's `libpmemobj.so.1`.
     pub fn floor(&self) -> PathBuf {
-        self.directory.path().join("floor")
+        self.folder.join("floor")
     }
 
     fn compile(&self, output: &str, arguments: &[&str]) -> Result<()> {
-        compile(self.directory.path(), output, arguments)
+        compile(&self.folder, output, arguments)
     }
 }
 

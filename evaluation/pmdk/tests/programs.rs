@@ -130,3 +130,20 @@ fn with_pmdk_the_maps_have_the_fences_and_lines_of_its_examples() {
     let steps = rig.count(&pmdk, &few, Method::Steps).expect("the case runs");
     assert_eq!(steps, rig.count(&pmdk, &few, Method::Breakpoints).expect("the case runs"));
 }
+
+/// What was built in a folder runs from there as what was built just now, and a folder that lacks a program is refused by its name.
+#[test]
+fn programs_that_were_built_before_are_taken_from_their_folder() {
+    if programs().is_none() {
+        return;
+    }
+    let folder = TempDir::new().expect("a temporary folder");
+    drop(Programs::build_in(folder.path()).expect("the programs build"));
+    let built = Programs::built_in(folder.path()).expect("they are there");
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let floor = Library::in_folder(&built.floor()).expect("the floor");
+    rig(&built, &pools).time(&floor, &Case::adds(1, 8, 20)).expect("it runs");
+    fs::remove_file(built.path(Program::Alloc)).expect("it is there");
+    let error = Programs::built_in(folder.path()).err().expect("one is missing").to_string();
+    assert!(error.contains("alloc"), "{error}");
+}

@@ -91,8 +91,11 @@ impl Table {
     /// Wide keys, or no room in the device's memory.
     pub fn add_cache(&mut self, options: CacheOptions) -> Result<()> {
         if self.layout().keys != Keys::Words {
-            let what = "a cache for wide keys".to_owned();
-            return Err(Error::Layout { what, why: "it has keys of 8 bytes".to_owned() });
+            let why = "caches are of pairs with keys of 8 bytes: open it without one, or give it `Keys::Words`";
+            return Err(Error::Layout {
+                what: format!("a cache and {:?} keys", self.layout().keys),
+                why: why.to_owned(),
+            });
         }
         let cache = Cache::new(self, options)?;
         self.describe(Descriptor { cache: cache.described.address(), ..self.descriptor() })?;

@@ -151,6 +151,26 @@ fn tables_of_wide_keys_do_what_a_map_does() {
     }
 }
 
+/// There are no caches for wide keys: an error says what to do instead, and the table is there without one.
+#[test]
+fn a_cache_for_wide_keys_is_refused_and_loses_nothing() {
+    for (design, keys) in
+        [Design::Levels, Design::Tags].into_iter().flat_map(|d| [(d, Keys::Fixed(32)), (d, Keys::Variable(40))])
+    {
+        let layout = small(design).with_keys(keys);
+        let region = region(&layout);
+        let pair = |op: Op| Request { op, key: key(&layout, 5), value: if op.puts() { vec![5; 32] } else { vec![] } };
+        let table = Table::create(&region, "t", &layout, 7).unwrap();
+        table.batch(&[pair(Op::Insert)]).unwrap();
+        drop(table);
+        let options = CacheOptions { entries: 8, policy: Policy::Lfu, sampled: 0 };
+        let refused = Table::open_cached(&region, "t", options).map(drop).unwrap_err().to_string();
+        assert!(refused.contains(&format!("{keys:?}")) && refused.contains("open it without one"), "{refused}");
+        let answers = Table::open(&region, "t").unwrap().batch(&[pair(Op::Get)]).unwrap();
+        assert_eq!(answers[0].value, Some(vec![5; 32]));
+    }
+}
+
 /// A table that is full grows by itself, as far as its object has room.
 #[test]
 fn a_full_table_grows_and_then_refuses_with_the_key() {

@@ -120,5 +120,6 @@ fn of(bench: &Bench, version: &Version, report: &mut Report) -> Result<Vec<(Stri
             rate(name, size, size, &run.workload((reads, other, choice), size, seed)?);
         }
     }
+    run.read_all(most)?;
     Ok(rates)
 }

@@ -1,5 +1,6 @@
 //! YCSB with keys of 32 bytes, by the size of a batch (figure 6); and its batches, for keys of any size.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -41,7 +42,7 @@ fn of(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<()> {
             report.rate(&group, format!("{name}, batches of {size}"), f64::from(size) / 1e6, "M/s", &times, None);
         }
     }
-    Ok(())
+    run.read_all(most)
 }
 
 /// Batches on a table, whose keys and values the processor makes.
@@ -50,9 +51,9 @@ pub(super) struct Run<'r> {
     table: &'r Table,
     /// Bytes of a key.
     key: u32,
-    /// Records that the table has: numbers below it.
-    records: u32,
-    /// Versions of values that were put.
+    /// Of each record that the table has: the newest version of its value that was acknowledged.
+    newest: Vec<u64>,
+    /// Versions of values that were put, one a batch.
     versions: u64,
 }
 
@@ -68,7 +69,7 @@ fn value_of(key: &[u64], version: u64) -> impl Iterator<Item = u64> {
 impl<'r> Run<'r> {
     /// On a table that is empty.
     pub fn new(bench: &'r Bench, table: &'r Table, key: u32) -> Run<'r> {
-        Run { bench, table, key, records: 0, versions: 0 }
+        Run { bench, table, key, newest: Vec::new(), versions: 0 }
     }
 
     /// Times of batches of a workload: share of reads in percent, what the others are, and which records are asked for. A cache has its turn before each.
@@ -93,14 +94,23 @@ impl<'r> Run<'r> {
     /// Runs a batch of operations, each on a record that is there, or for an insert on the next one. The time; each answer and each value that was read
     /// is looked at.
     pub fn batch(&mut self, ops: &[Op], choice: Choice, seed: u64) -> Result<Duration> {
+        let there = self.newest.len() as u32;
+        let mut chosen = if there == 0 { vec![0; ops.len()] } else { draw(choice, there, ops.len(), seed) };
+        let inserts = ops.iter().zip(&mut chosen).filter(|(op, _)| **op == Op::Insert);
+        inserts.zip(there..).for_each(|((_, record), next)| *record = next);
+        self.on(ops, &chosen)
+    }
+
+    /// Each record is read, in batches of up to `most`.
+    pub fn read_all(&mut self, most: u32) -> Result<()> {
+        let all: Vec<u32> = (0..self.newest.len() as u32).collect();
+        all.chunks(most as usize).try_for_each(|records| self.on(&vec![Op::Get; records.len()], records).map(drop))
+    }
+
+    /// Runs operations on records by number.
+    fn on(&mut self, ops: &[Op], records: &[u32]) -> Result<Duration> {
         let (device, key) = (&self.bench.device, self.key);
-        let chosen = if self.records == 0 { vec![0; ops.len()] } else { draw(choice, self.records, ops.len(), seed) };
-        let mut record = |(&op, chosen): (&Op, u32)| {
-            let next = self.records;
-            self.records += u32::from(op == Op::Insert);
-            words_of(if op == Op::Insert { next } else { chosen }, key).collect::<Vec<u64>>()
-        };
-        let keys: Vec<Vec<u64>> = ops.iter().zip(chosen).map(&mut record).collect();
+        let keys: Vec<Vec<u64>> = records.iter().map(|&record| words_of(record, key).collect()).collect();
         self.versions += 1;
         let version = self.versions;
         // A wide key is whole units of 16 bytes.
@@ -123,18 +133,65 @@ impl<'r> Run<'r> {
         let done = self.table.outcomes(&batch)?.into_iter().all(|outcome| outcome == Outcome::Done);
         ensure!(done, "an operation was not done: no figure is printed");
         let read = batch.found.as_ref().map_or(Ok(Vec::new()), Buffer::download)?;
-        let values = read.chunks(VALUE as usize).map(|value| value.as_chunks::<8>().0);
-        for ((key, value), _) in keys.iter().zip(values).zip(ops).filter(|(_, op)| matches!(op, Op::Get | Op::Rmw)) {
-            ensure!(self.is_version(key, value), "a search read another value: no figure is printed");
+        let puts = ops.iter().zip(records).filter(|(op, _)| op.puts());
+        let put: HashSet<u32> = puts.map(|(_, &record)| record).collect();
+        for ((at, value), &record) in read.chunks(VALUE as usize).enumerate().zip(records) {
+            // What a batch does happens at the same time: who reads what it puts finds either.
+            let before = self.newest.get(record as usize).copied();
+            let may_be = before.into_iter().chain(put.contains(&record).then_some(version));
+            let is_read = matches!(ops[at], Op::Get | Op::Rmw);
+            let is = |version: u64| value_of(&keys[at], version).flat_map(u64::to_le_bytes).eq(value.iter().copied());
+            ensure!(!is_read || may_be.into_iter().any(is), "a search read another value: no figure is printed");
         }
+        self.newest.resize(self.newest.len() + ops.iter().filter(|op| **op == Op::Insert).count(), version);
+        put.into_iter().for_each(|record| self.newest[record as usize] = version);
         Ok(elapsed.time.max(Duration::from_nanos(1)))
     }
+}
 
-    /// Whether a value is one whole version of a key's.
-    fn is_version(&self, key: &[u64], value: &[[u8; 8]]) -> bool {
-        let words: Vec<u64> = value.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        (1..=self.versions)
-            .rev()
-            .any(|version| words[0] == key[0] ^ mask(version) && value_of(key, version).eq(words.iter().copied()))
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use nearpm_gpu::Interpreted;
+
+    use super::*;
+    use crate::measure::Bench;
+
+    const PAIRS: u32 = 40;
+
+    fn interpreted() -> Bench {
+        Bench { device: Rc::new(Interpreted::new(1 << 26)), full: false, repeats: 1, spares: 4 }
+    }
+
+    fn batch_of(op: Op) -> Vec<Op> {
+        vec![op; PAIRS as usize]
+    }
+
+    /// Whoever reads a value that was overwritten before the batch is told, though it is a whole one of that key.
+    #[test]
+    fn an_old_value_is_not_taken_for_the_newest() {
+        let bench = interpreted();
+        for (subject, keys) in SUBJECTS.iter().flat_map(|subject| [(subject, Keys::Words), (subject, Keys::Fixed(KEY))])
+        {
+            let layout = subject.layout(&bench, 100, VALUE).with_keys(keys);
+            let region = region(&bench, &layout).unwrap();
+            let table = Table::create(&region, "table", &layout, 1).unwrap();
+            let bytes = if keys == Keys::Words { 8 } else { KEY };
+            let mut run = Run::new(&bench, &table, bytes);
+            run.batch(&batch_of(Op::Insert), Choice::Latest, 0).unwrap();
+            run.batch(&batch_of(Op::Get), Choice::Zipf, 1).unwrap();
+            // Each record is put by some, and read by others.
+            let mixed: Vec<Op> = (0..PAIRS as usize).map(|at| [Op::Get, Op::Update, Op::Rmw][at % 3]).collect();
+            (2..5).for_each(|seed| drop(run.batch(&mixed, Choice::Zipf, seed).unwrap()));
+            run.read_all(16).unwrap();
+            // Behind its back all have their first values again.
+            let mut other = Run::new(&bench, &table, bytes);
+            other.newest = vec![0; PAIRS as usize];
+            let all: Vec<u32> = (0..PAIRS).collect();
+            other.on(&batch_of(Op::Update), &all).unwrap();
+            let refused = run.read_all(16).unwrap_err().to_string();
+            assert!(refused.contains("another value"), "{refused}");
+        }
     }
 }

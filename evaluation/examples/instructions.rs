@@ -2,6 +2,7 @@
 //!
 //! ```console
 //! $ cargo run --release -p nearpm-evaluation --example instructions > paths.toml
+//! $ cargo run --release -p nearpm-evaluation --example instructions -- --jobs 32 > paths.toml   # so many runs at once
 //! ```
 //!
 //! Each program runs on a card that is a mock, at two numbers of transactions, whose difference is divided by that of the numbers. What is executed inside of
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail, ensure};
 use nearpm::direct::DirectPool;
 use nearpm::memory::CardMemory;
-use nearpm::{Caching, Durability, Engine, Mechanism, Options, cards};
+use nearpm::{Caching, Durability, Mechanism, Options, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::{DmaBuffer, Mapping, PciError, PciFunction, Work};
 use nearpm_driver::{Card, CardOptions};
@@ -24,6 +25,7 @@ use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::{self, Compute, Paths};
 use nearpm_evaluation::plan::{OURS, Scope};
 use nearpm_evaluation::served::{Alone, EPOCH};
+use nearpm_evaluation::working_copy;
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
@@ -35,7 +37,7 @@ const COUNTS: [usize; 2] = [EPOCH, 3 * EPOCH];
 const SHARE: usize = 200;
 /// Programs whose times say what an instruction takes.
 const TIMED: [Program; 3] = [Program::Btree, Program::Rbtree, Program::Skiplist];
-/// Runs at once.
+/// Runs at once, where nobody says how many.
 const JOBS: usize = 2;
 const LOG_BYTES: u64 = 64 << 10;
 
@@ -181,7 +183,7 @@ fn alone<S: Store>(program: Box<dyn Workload>, store: S, count: usize) -> Result
 }
 
 fn pool(program: Box<dyn Workload>, bytes: u64, case: &Case, count: usize) -> Result<()> {
-    let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
+    let engine = case.configuration.engine();
     let options = Options::new().lanes(1).ring_bytes(ring_bytes(case.program)).epoch_ops(EPOCH as u64);
     let options = options.mechanism(case.mechanism).engine(engine).durability(Durability::Durable);
     let pool = options.create("card:mock/pool", bytes)?;
@@ -194,6 +196,20 @@ fn pool(program: Box<dyn Workload>, bytes: u64, case: &Case, count: usize) -> Re
     Ok(pool.close()?)
 }
 
+/// The same on a working copy.
+fn copied(program: Box<dyn Workload>, bytes: u64, case: &Case, count: usize) -> Result<()> {
+    let options = working_copy::options(case, ring_bytes(case.program));
+    let mut alone = working_copy::prepare(program, &options, "card:mock/pool", bytes)?.reopen(|pool| {
+        pool.close()?;
+        Ok(DirectPool::open("card:mock/pool", &options)?)
+    })?;
+    let before = alone.store().statistics();
+    working_copy::run(case, &mut alone, count, |pool| pool, || ())?;
+    let commands = alone.store().statistics().since(&before).commands;
+    ensure!(case.configuration.uses_card() == (commands > 0), "the card was given {commands} commands");
+    alone.check()
+}
+
 /// Runs a path, for callgrind to count in.
 fn execute(case: &Case, count: usize) -> Result<()> {
     let program = workload(case.program);
@@ -204,9 +220,7 @@ fn execute(case: &Case, count: usize) -> Result<()> {
     match case.configuration {
         Configuration::Bare => alone(program, Bare::new(memory()?), count),
         Configuration::Lean => alone(program, Lean::create(memory()?, LOG_BYTES)?, count),
-        Configuration::WorkingCopy => {
-            alone(program, DirectPool::create("card:mock/pool", bytes, &Options::new())?, count)
-        }
+        of if of.is_copy() => copied(program, bytes, case, count),
         _ => pool(program, bytes, case, count),
     }
 }
@@ -214,13 +228,7 @@ fn execute(case: &Case, count: usize) -> Result<()> {
 /// Every path of a program.
 fn paths(program: Program) -> Vec<Case> {
     let of = |(mechanism, of)| Scope::QUICK.by_path(OURS, program, mechanism, of);
-    let engines = |m| [(m, Configuration::Cpu), (m, Configuration::Card)];
-    [(Mechanism::Undo, Configuration::Bare)]
-        .into_iter()
-        .chain(Configuration::BESIDE)
-        .chain(Mechanism::ALL.into_iter().flat_map(engines))
-        .map(of)
-        .collect()
+    Configuration::choices().into_iter().map(of).collect()
 }
 
 /// Instructions of this program with some arguments, but for those outside.
@@ -255,43 +263,58 @@ fn a_transaction(arguments: &[&str]) -> Result<f64> {
 }
 
 /// What an instruction takes: times that were measured, over the instructions of what was timed.
-fn ns_per_instruction() -> Result<f64> {
+fn ns_per_instruction(in_cache: &Counts) -> Result<f64> {
     let compute = Compute::stored()?;
     let (mut ns, mut instructions) = (0.0, 0.0);
     for program in TIMED {
         for mechanism in Mechanism::ALL {
             let times = compute.of(program)?;
             ns += times.program_ns + times.library(mechanism);
-            instructions += a_transaction(&["in-cache", program.name(), mechanism.name()])?;
+            instructions += in_cache[program.name()][mechanism.name()];
         }
-        eprintln!("{}: {:.4} ns an instruction so far", program.name(), ns / instructions);
     }
     Ok(ns / instructions)
 }
 
-fn all() -> Result<()> {
-    let cases: Mutex<Vec<Case>> = Mutex::new(Program::ALL.into_iter().flat_map(paths).collect());
-    let found: Mutex<BTreeMap<String, BTreeMap<String, f64>>> = Mutex::default();
+/// Instructions a transaction, by program and path.
+type Counts = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// Counts kinds of paths, which are arguments of this program, `jobs` at once.
+fn counted_paths(jobs: usize, wanted: Vec<(&str, Program, String)>) -> Result<BTreeMap<String, Counts>> {
+    let wanted = Mutex::new(wanted);
+    let found: Mutex<BTreeMap<String, Counts>> = Mutex::default();
     std::thread::scope(|scope| {
         let count = || -> Result<()> {
             loop {
-                let Some(case) = cases.lock().expect("no panic").pop() else { return Ok(()) };
-                let path = compute::path(&case);
-                let instructions = a_transaction(&["path", case.program.name(), &path])?.round();
-                eprintln!("{} {path}: {instructions}", case.program.name());
+                let Some((kind, program, path)) = wanted.lock().expect("no panic").pop() else { return Ok(()) };
+                let instructions = a_transaction(&[kind, program.name(), &path])?;
+                eprintln!("{kind} {} {path}: {instructions:.0}", program.name());
                 let mut found = found.lock().expect("no panic");
-                found.entry(case.program.name().to_owned()).or_default().insert(path, instructions);
+                let of_kind = found.entry(kind.to_owned()).or_default();
+                of_kind.entry(program.name().to_owned()).or_default().insert(path, instructions);
             }
         };
-        let jobs: Vec<_> = (0..JOBS).map(|_| scope.spawn(count)).collect();
+        let jobs: Vec<_> = (0..jobs).map(|_| scope.spawn(count)).collect();
         jobs.into_iter().try_for_each(|job| job.join().expect("no panic"))
     })?;
+    Ok(found.into_inner().expect("no panic"))
+}
+
+fn all(jobs: usize) -> Result<()> {
+    let of_path = |case: Case| ("path", case.program, compute::path(&case));
+    let in_cache =
+        TIMED.into_iter().flat_map(|program| Mechanism::ALL.map(|m| ("in-cache", program, m.name().to_owned())));
+    let wanted = in_cache.chain(Program::ALL.into_iter().flat_map(paths).map(of_path)).collect();
+    let mut found = counted_paths(jobs, wanted)?;
+    let mut of = |kind: &str| found.remove(kind).context("it was counted");
+    let mut programs = of("path")?;
+    programs.values_mut().flat_map(BTreeMap::values_mut).for_each(|instructions| *instructions = instructions.round());
     let origin = "instructions a transaction by valgrind's callgrind, of this workspace as its release profile builds it, on a mock card; accesses to the card and checksums \
                   left out, which the simulated host charges; ns_per_instruction: the times of compute.toml over the instructions of what was timed there, btree, rbtree and skiplist under all mechanisms";
     let paths = Paths {
         origin: origin.into(),
-        ns_per_instruction: (ns_per_instruction()? * 1e4).round() / 1e4,
-        programs: found.into_inner().expect("no panic"),
+        ns_per_instruction: (ns_per_instruction(&of("in-cache")?)? * 1e4).round() / 1e4,
+        programs,
     };
     print!("{}", toml::to_string(&paths)?);
     Ok(())
@@ -301,7 +324,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let program = |name: &str| name.parse::<Program>().map_err(anyhow::Error::msg);
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => all(),
+        [] => all(JOBS),
+        ["--jobs", jobs] => all(jobs.parse().context("--jobs takes a number")?),
         ["path", of, path, count] => {
             let case = paths(program(of)?).into_iter().find(|case| compute::path(case) == path);
             execute(&case.context("there is no such path")?, count.parse()?)
@@ -310,6 +334,6 @@ fn main() -> Result<()> {
             let mechanism = Mechanism::ALL.into_iter().find(|m| m.name() == mechanism).context("no such mechanism")?;
             compute::execute(program(of)?, mechanism, COUNTS[1], count.parse()?)
         }
-        _ => bail!("no arguments, or those that it gives itself"),
+        _ => bail!("no arguments, --jobs and a number, or those that it gives itself"),
     }
 }

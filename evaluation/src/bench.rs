@@ -36,7 +36,21 @@ pub fn run_all(
     rtl: Option<&MakeRtl<'_>>,
     tell: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Vec<Record>> {
-    let compute = Compute::stored()?;
+    run_all_charged(&Compute::stored()?, cases, results, jobs, rtl, tell)
+}
+
+/// The same, with instructions charged as `compute` has them.
+///
+/// # Errors
+/// As [`run_all`].
+pub fn run_all_charged(
+    compute: &Compute,
+    cases: &[Case],
+    results: &Results,
+    jobs: usize,
+    rtl: Option<&MakeRtl<'_>>,
+    tell: &(dyn Fn(Event<'_>) + Sync),
+) -> Result<Vec<Record>> {
     let mut profiles = HashMap::new();
     for case in cases {
         if !profiles.contains_key(&case.profile) {
@@ -53,7 +67,7 @@ pub fn run_all(
         }
         // A case is simulated by this thread alone, so that the thread's own clock is what it takes, whatever else the machine has to do.
         let (start, busy) = (Instant::now(), processor_time()?);
-        let outcome = run::run(case, profile, &compute, rtl)?;
+        let outcome = run::run(case, profile, compute, rtl)?;
         let cpu_s = (processor_time()? - busy).as_secs_f64();
         let record = results.keep(case, profile, outcome, Took { wall_s: start.elapsed().as_secs_f64(), cpu_s })?;
         tell(Event::Ran(&record));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nearpm::{Mechanism, Synchronisation};
+use nearpm::{Engine, Mechanism, Synchronisation};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,10 @@ pub enum Configuration {
     Lean,
     /// The processor, on a working copy in ordinary memory, with packed redo records ([`nearpm::direct::DirectPool`]): what users have.
     WorkingCopy,
+    /// The processor, on such a copy, whose commits the mechanism brings home.
+    CopyCpu,
+    /// One card, by the mechanism's commands, on such a copy.
+    CopyCard,
 }
 
 /// What the library's instructions are charged by.
@@ -67,9 +71,22 @@ impl Configuration {
         Configuration::Software,
         Configuration::Delayed,
     ];
-    /// Ways without a card that are no mechanism of the paper's, each with the mechanism that it stands for: what it logs, and what it promises.
-    pub const BESIDE: [(Mechanism, Configuration); 2] =
-        [(Mechanism::Undo, Configuration::Lean), (Mechanism::Redo, Configuration::WorkingCopy)];
+    /// Ways without a card that are no mechanism of the paper's, each with the mechanism that it stands for: what it promises. The working copy is there with
+    /// both promises: durable when the commit returns, and waited for as seldom as epochs end.
+    pub const BESIDE: [(Mechanism, Configuration); 3] = [
+        (Mechanism::Undo, Configuration::Lean),
+        (Mechanism::Redo, Configuration::WorkingCopy),
+        (Mechanism::Checkpoint, Configuration::WorkingCopy),
+    ];
+    /// What each mechanism is compared in where somebody may choose: pools by offsets, and working copies.
+    pub const CHOSEN: [Configuration; 4] =
+        [Configuration::Cpu, Configuration::Card, Configuration::CopyCpu, Configuration::CopyCard];
+
+    /// Everything that somebody may choose from on a machine with one card, and the floor before it.
+    pub fn choices() -> Vec<(Mechanism, Configuration)> {
+        let of_mechanisms = Mechanism::ALL.into_iter().flat_map(|mechanism| Self::CHOSEN.map(|of| (mechanism, of)));
+        [(Mechanism::Undo, Configuration::Bare)].into_iter().chain(Self::BESIDE).chain(of_mechanisms).collect()
+    }
 
     /// Name, in lower case.
     pub fn name(self) -> &'static str {
@@ -82,6 +99,8 @@ impl Configuration {
             Configuration::Delayed => "delayed",
             Configuration::Lean => "lean",
             Configuration::WorkingCopy => "working-copy",
+            Configuration::CopyCpu => "copy-cpu",
+            Configuration::CopyCard => "copy-card",
         }
     }
 
@@ -96,12 +115,30 @@ impl Configuration {
             Configuration::Delayed => "two devices, delayed sync",
             Configuration::Lean => "CPU, lean undo in place",
             Configuration::WorkingCopy => "CPU, working copy",
+            Configuration::CopyCpu => "working copy, CPU",
+            Configuration::CopyCard => "working copy, one device",
         }
     }
 
     /// The card makes the copies.
     pub fn uses_card(self) -> bool {
-        matches!(self, Configuration::Card | Configuration::Software | Configuration::Delayed)
+        use Configuration::{Card, CopyCard, Delayed, Software};
+        matches!(self, Card | Software | Delayed | CopyCard)
+    }
+
+    /// Who makes the copies.
+    pub fn engine(self) -> Engine {
+        if self.uses_card() { Engine::Card } else { Engine::Cpu }
+    }
+
+    /// The program works on a copy in ordinary memory.
+    pub fn is_copy(self) -> bool {
+        matches!(self, Configuration::WorkingCopy | Configuration::CopyCpu | Configuration::CopyCard)
+    }
+
+    /// A mechanism of the library makes it durable.
+    pub fn has_mechanism(self) -> bool {
+        !matches!(self, Configuration::Bare | Configuration::Lean | Configuration::WorkingCopy)
     }
 
     /// How commits over several cards wait.

@@ -80,6 +80,9 @@ pub struct Compute {
     pub origin: String,
     /// Times, by program.
     pub programs: BTreeMap<String, Times>,
+    /// What each path executes, which is counted and stored apart.
+    #[serde(skip)]
+    pub paths: Paths,
 }
 
 impl Compute {
@@ -89,6 +92,7 @@ impl Compute {
     /// If the stored text is wrong, or a program is missing.
     pub fn stored() -> Result<Compute> {
         let compute: Compute = toml::from_str(STORED).context("the stored compute times are wrong")?;
+        let compute = Compute { paths: Paths::stored()?, ..compute };
         Program::ALL.iter().try_for_each(|program| compute.of(*program).map(drop))?;
         Ok(compute)
     }
@@ -137,7 +141,7 @@ impl Compute {
             };
             programs.insert(program.name().to_owned(), times);
         }
-        Ok(Compute { origin, programs })
+        Ok(Compute { origin, programs, paths: Paths::default() })
     }
 }
 

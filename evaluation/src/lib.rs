@@ -45,3 +45,4 @@ pub mod run;
 pub mod served;
 pub mod stored;
 pub mod summary;
+pub mod working_copy;

@@ -27,6 +27,9 @@ pub const ORIGIN: &str = "measured natively";
 /// What `nearpm bench --native` gave, for the report.
 const STORED: &str = include_str!("../results/native.csv");
 
+/// What is run beside the mechanisms of pools: what is durable when it returns.
+pub const BESIDE: [(Mechanism, Configuration); 2] = [Configuration::BESIDE[0], Configuration::BESIDE[1]];
+
 /// Cases that are compared with each other, one seed of a program with one kind of inputs: without crash consistency, with each mechanism, and with what there
 /// is beside them. `count`
 /// transactions each, where not the scope's.
@@ -43,7 +46,7 @@ pub fn groups(scope: &Scope, programs: &[Program], mechanisms: &[Mechanism], cou
                 let floor = of(Mechanism::Undo, Configuration::Bare);
                 let with = mechanisms.iter().map(|&mechanism| of(mechanism, Configuration::Cpu));
                 // Commits of released inputs are asynchronous, which these two have not.
-                let beside = Configuration::BESIDE.into_iter().filter(|_| inputs == Inputs::Corrected);
+                let beside = BESIDE.into_iter().filter(|_| inputs == Inputs::Corrected);
                 let beside = beside.filter(|(mechanism, _)| mechanisms.contains(mechanism));
                 let beside = beside.map(|(mechanism, configuration)| of(mechanism, configuration));
                 groups.push(std::iter::once(floor).chain(with).chain(beside).collect());

@@ -111,15 +111,9 @@ impl Scope {
         self.seeded(self.choices_of_a_seed())
     }
 
-    /// What somebody may choose from on a machine: every mechanism on the processor and on one card, what there is beside them, and the floor.
+    /// What somebody may choose from on a machine: [`Configuration::choices`] on each profile that is compared.
     fn choices_of_a_seed(&self) -> Vec<Case> {
-        let mechanisms = Mechanism::ALL.into_iter();
-        let of_mechanisms = mechanisms.flat_map(|m| [(m, Configuration::Cpu), (m, Configuration::Card)]);
-        let all: Vec<(Mechanism, Configuration)> = [(Mechanism::Undo, Configuration::Bare)]
-            .into_iter()
-            .chain(Configuration::BESIDE)
-            .chain(of_mechanisms)
-            .collect();
+        let all = Configuration::choices();
         let mut cases = Vec::new();
         for profile in COMPARED {
             for program in Program::ALL {

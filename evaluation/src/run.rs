@@ -10,7 +10,7 @@ use nearpm_workloads::programs::{Program, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Charge, Configuration, pools};
-use crate::compute::{Compute, Paths};
+use crate::compute::Compute;
 use crate::computer::Computer;
 use crate::device::{Device, MakeRtl};
 use crate::meter::Kind;
@@ -58,7 +58,7 @@ pub fn run(case: &Case, profile: &Profile, compute: &Compute, rtl: Option<&MakeR
     check_case(case)?;
     let times = charged(case, compute)?;
     let outcome = match case.configuration {
-        Configuration::Bare | Configuration::Lean | Configuration::WorkingCopy => alone::run(case, profile, times, rtl),
+        of if of.is_copy() || !of.has_mechanism() => alone::run(case, profile, times, rtl),
         _ => Run::new(case, profile, times, rtl)?.run(),
     };
     run_on_core(0);
@@ -88,7 +88,7 @@ fn charged(case: &Case, compute: &Compute) -> Result<Charged> {
     let times = compute.of(case.program)?;
     let library_ns = match case.charge {
         _ if case.configuration == Configuration::Bare => 0.0,
-        Charge::Path => Paths::stored()?.library_ns(case)?,
+        Charge::Path => compute.paths.library_ns(case)?,
         Charge::Alike => {
             let is_measured = Configuration::ALL.contains(&case.configuration);
             ensure!(is_measured, "{case}: its instructions are known of its own path alone");

@@ -92,11 +92,11 @@ impl Served {
         bytes: u64,
         log_bytes: u64,
     ) -> Result<Served> {
-        let engine = if case.configuration.uses_card() { Engine::Card } else { Engine::Cpu };
         // Transactions are one thread's, and epochs end by the inputs' rules.
         let options = options.clone().lanes(1).epoch_ops(0);
         fill(&options, location, bytes, &*program)?;
-        let options = options.mechanism(case.mechanism).engine(engine).durability(durability(case));
+        let options =
+            options.mechanism(case.mechanism).engine(case.configuration.engine()).durability(durability(case));
         let by_touches = (case.mechanism.has_epochs() && case.inputs == Inputs::Released).then_some(case.mechanism);
         Served::open(program, options, location, log_bytes, by_touches)
     }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::bench::{Event, run_all};
+use crate::bench::{Event, run_all_charged};
 use crate::case::Case;
+use crate::compute::Compute;
 use crate::plan::{OURS, PAPER, Scope};
 use crate::results::{Record, Results, csv};
 
@@ -74,18 +75,19 @@ pub fn cases(tables: &[Table], folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// Runs what tables lack, `jobs` cases at once, and writes each anew into a folder when all of it is there. `tell` is told of each case.
+/// Runs what tables lack, `jobs` cases at once, with instructions charged as `compute` has them, and writes each anew into a folder when all of it is there. `tell` is told of each case.
 ///
 /// # Errors
 /// If cases fail, or a table cannot be written: then no table is written, and the results that were found are kept.
 pub fn make(
+    compute: &Compute,
     tables: &[Table],
     results: &Results,
     jobs: usize,
     folder: &Path,
     tell: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<usize> {
-    let records = run_all(&cases(tables, folder), results, jobs, None, tell)?;
+    let records = run_all_charged(compute, &cases(tables, folder), results, jobs, None, tell)?;
     let number = records.len();
     let of: HashMap<Case, Record> = records.into_iter().map(|record| (record.case.clone(), record)).collect();
     std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;

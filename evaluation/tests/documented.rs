@@ -27,7 +27,7 @@ fn path(below_this_package: &str) -> PathBuf {
 }
 
 /// Tables of the document that are made of them.
-const OF_CHOICES: [&str; 3] = ["choices", "ways", "ways by program"];
+const OF_CHOICES: [&str; 4] = ["choices", "copies", "ways", "ways by program"];
 /// Tables of the document that are of the full form's results, too.
 const OF_FULL: [&str; 6] = ["predictions", "programs", "programs on this card", "cheapest", "whereabouts", "ceilings"];
 

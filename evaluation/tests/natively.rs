@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nearpm::memory::{Flush, Memory, VolatileMemory};
 use nearpm::{Mechanism, Options, Statistics, Survives};
 use nearpm_evaluation::case::{Case, Configuration};
-use nearpm_evaluation::natively::{Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
+use nearpm_evaluation::natively::{BESIDE, Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
 use nearpm_evaluation::place::{self, Place, Timing};
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
@@ -40,7 +40,7 @@ fn all_nine_programs_run_with_every_mechanism_and_none_and_leave_nothing_behind(
         let configurations: Vec<_> = group.iter().map(|case| (case.configuration, case.mechanism)).collect();
         let with = Mechanism::ALL.map(|mechanism| (Configuration::Cpu, mechanism));
         assert_eq!(configurations[0].0, Configuration::Bare);
-        let beside = Configuration::BESIDE.map(|(mechanism, configuration)| (configuration, mechanism));
+        let beside = BESIDE.map(|(mechanism, configuration)| (configuration, mechanism));
         let is_corrected = group[0].inputs == Inputs::Corrected;
         assert_eq!(configurations[1..5], with);
         assert_eq!(&configurations[5..], if is_corrected { &beside[..] } else { &[] });

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use nearpm::Mechanism;
 use nearpm_evaluation::bench::Event;
 use nearpm_evaluation::case::{Case, Configuration};
+use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::plan::{OURS, Scope};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{Record, Results};
@@ -24,6 +25,7 @@ const OTHER: Table = Table { name: "other", what: "", cases: || tiny(&[Configura
 
 #[test]
 fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
+    let compute = Compute::stored().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (tables, kept) = (folder.path().join("tables"), folder.path().join("kept"));
     let results = Results::open(&kept, "a commit", false).unwrap();
@@ -33,7 +35,7 @@ fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
         Event::Found(_) => events.lock().unwrap().1 += 1,
         Event::Failed(case, error) => panic!("{case}: {error:#}"),
     };
-    assert_eq!(make(&[ONE, OTHER], &results, 1, &tables, &tell).unwrap(), 4);
+    assert_eq!(make(&compute, &[ONE, OTHER], &results, 1, &tables, &tell).unwrap(), 4);
     assert_eq!(events.lock().unwrap().0.iter().collect::<HashSet<_>>().len(), 4);
     for table in [ONE, OTHER] {
         let stored = table.stored(&tables).unwrap();
@@ -45,9 +47,9 @@ fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
     let longest = stored.iter().map(|record| record.cpu_s).fold(0.0, f64::max);
     let first = &cases(&[ONE, OTHER], &tables)[0];
     assert!(stored.iter().any(|record| record.case == *first && record.cpu_s == longest));
-    make(&[ONE, OTHER], &results, 2, &tables, &tell).unwrap();
+    make(&compute, &[ONE, OTHER], &results, 2, &tables, &tell).unwrap();
     assert_eq!(events.lock().unwrap().1, 4);
-    make(&[OTHER], &Results::open(&kept, "another", false).unwrap(), 2, &tables, &tell).unwrap();
+    make(&compute, &[OTHER], &Results::open(&kept, "another", false).unwrap(), 2, &tables, &tell).unwrap();
     assert_eq!(events.lock().unwrap().0.len(), 6);
     assert_eq!(ONE.stored(&tables).unwrap()[0].commit, "a commit");
     assert_eq!(OTHER.stored(&tables).unwrap()[0].commit, "another");

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use nearpm_evaluation::compute::{Compute, Paths};
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::Device;
 use nearpm_evaluation::plan;
@@ -32,6 +33,10 @@ pub struct StoredArguments {
     /// Folder of results, one a case: a run that was killed goes on where it was
     #[arg(long, value_name = "DIR", default_value = "target/stored")]
     results: PathBuf,
+    /// Charge paths with the instructions of this file, as the count prints them (evaluation/examples/instructions.rs), and not with those that
+    /// are stored
+    #[arg(long, value_name = "FILE")]
+    paths: Option<PathBuf>,
     /// Take results of other commits, too
     #[arg(long)]
     keep: bool,
@@ -52,8 +57,12 @@ pub fn command(arguments: &StoredArguments) -> Result<()> {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or_else(processors, |jobs| jobs as usize);
     let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
+    let mut compute = Compute::stored()?;
+    if let Some(file) = &arguments.paths {
+        compute.paths = Paths::read(file)?;
+    }
     let cases = stored::cases(&tables, &arguments.folder).len();
-    with_progress(cases, |tell| stored::make(&tables, &results, jobs, &arguments.folder, tell))?;
+    with_progress(cases, |tell| stored::make(&compute, &tables, &results, jobs, &arguments.folder, tell))?;
     if is_wanted(COPIES) {
         let rtl = Copies::run(&Profile::load(plan::OURS)?, Device::Rtl, Some(&verilated), COMMIT);
         let rtl = rtl.with_context(|| format!("the table {COPIES}"))?;

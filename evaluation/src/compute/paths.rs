@@ -6,9 +6,9 @@
 //! instruction takes is that of `compute.toml`: the times there, over the instructions of what was timed.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Configuration};
@@ -17,7 +17,7 @@ use crate::case::{Case, Configuration};
 const STORED: &str = include_str!("../../paths.toml");
 
 /// Instructions of paths.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paths {
     /// What was counted, by what, and which compiler made it.
@@ -30,9 +30,14 @@ pub struct Paths {
 
 /// The name of the path of a case.
 pub fn name(case: &Case) -> String {
+    let mechanism = case.mechanism.name();
     match case.configuration {
-        Configuration::Bare | Configuration::Lean | Configuration::WorkingCopy => case.configuration.name().to_owned(),
-        _ => format!("{}-{}", case.mechanism.name(), if case.configuration.uses_card() { "card" } else { "cpu" }),
+        // What is waited for with each commit is another path.
+        Configuration::WorkingCopy if case.mechanism.has_epochs() => "working-copy-epochs".to_owned(),
+        Configuration::CopyCpu => format!("copy-{mechanism}-cpu"),
+        Configuration::CopyCard => format!("copy-{mechanism}-card"),
+        of if !of.has_mechanism() => of.name().to_owned(),
+        of => format!("{mechanism}-{}", if of.uses_card() { "card" } else { "cpu" }),
     }
 }
 
@@ -41,10 +46,21 @@ impl Paths {
     ///
     /// # Errors
     /// If the stored text is wrong.
-    pub fn stored() -> Result<&'static Paths> {
-        static PATHS: OnceLock<Result<Paths, String>> = OnceLock::new();
-        let read = || toml::from_str(STORED).map_err(|error| error.to_string());
-        PATHS.get_or_init(read).as_ref().map_err(|error| anyhow!("the stored instructions of paths are wrong: {error}"))
+    pub fn stored() -> Result<Paths> {
+        Paths::of(STORED).context("the stored instructions of paths are wrong")
+    }
+
+    /// What a file says that such a count has printed.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is none.
+    pub fn read(path: &Path) -> Result<Paths> {
+        let said = || format!("{} has no instructions of paths", path.display());
+        std::fs::read_to_string(path).context("it cannot be read").and_then(|text| Paths::of(&text)).with_context(said)
+    }
+
+    fn of(text: &str) -> Result<Paths> {
+        Ok(toml::from_str(text)?)
     }
 
     /// What the library's instructions of a case take, in nanoseconds a transaction.

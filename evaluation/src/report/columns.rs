@@ -29,11 +29,30 @@ fn choices(summary: &Summary) -> Table {
     }
 }
 
+/// The same of working copies: what a card is worth to a program that stores by pointer.
+fn copies(summary: &Summary) -> Table {
+    let all = COMPARED.into_iter().flat_map(|profile| Mechanism::ALL.map(|m| Selection::by_path(profile, m)));
+    Table {
+        name: "copies",
+        title: "Working copies: commits brought home by one device, over the same mechanism by the CPU, and over the cheapest way there of at least the same durability",
+        ..over_cheapest_in(summary, all, [Configuration::CopyCard, Configuration::CopyCpu])
+    }
+}
+
 fn over_cheapest(summary: &Summary, all: impl Iterator<Item = Selection>) -> Table {
+    over_cheapest_in(summary, all, [Configuration::Card, Configuration::Cpu])
+}
+
+/// A configuration over another with the same mechanism, and over the cheapest.
+fn over_cheapest_in(
+    summary: &Summary,
+    all: impl Iterator<Item = Selection>,
+    [of, baseline]: [Configuration; 2],
+) -> Table {
     let cell = |value: Option<Mean>| value.map_or("-".into(), |mean| short(mean.value));
     let row = |s: Selection| {
-        let same = |summary: &Summary, program| summary.whole(&s, program, Configuration::Card, Configuration::Cpu);
-        let over = |summary: &Summary, program| summary.over_cheapest(&s, program, Configuration::Card);
+        let same = |summary: &Summary, program| summary.whole(&s, program, of, baseline);
+        let over = |summary: &Summary, program| summary.over_cheapest(&s, program, of);
         let averages = [summary.average(same), summary.geometric(same), summary.average(over), summary.geometric(over)];
         let each = Program::ALL.map(|program| over(summary, program));
         let label = format!("{}, {}", s.mechanism.name(), s.profile);
@@ -52,16 +71,14 @@ fn over_cheapest(summary: &Summary, all: impl Iterator<Item = Selection>) -> Tab
 
 /// Everything that somebody may choose, what promises more first.
 fn all_ways() -> Vec<(Mechanism, Configuration)> {
-    let of = |mechanism| [(mechanism, Configuration::Cpu), (mechanism, Configuration::Card)];
-    let mut all: Vec<_> = Configuration::BESIDE.into_iter().chain(Mechanism::ALL.into_iter().flat_map(of)).collect();
-    all.sort_by_key(|(mechanism, _)| std::cmp::Reverse(promise(*mechanism)));
-    [(Mechanism::Undo, Configuration::Bare)].into_iter().chain(all).collect()
+    let mut all = Configuration::choices();
+    all.sort_by_key(|(mechanism, of)| (*of != Configuration::Bare, std::cmp::Reverse(promise(*mechanism))));
+    all
 }
 
 /// Its name, and when its transactions are durable.
 fn labels((mechanism, of): (Mechanism, Configuration)) -> [String; 2] {
-    let is_alone = [Configuration::Bare, Configuration::Lean, Configuration::WorkingCopy].contains(&of);
-    let name = if is_alone { of.title().to_owned() } else { format!("{}, {}", mechanism.name(), of.title()) };
+    let name = if of.has_mechanism() { format!("{}, {}", mechanism.name(), of.title()) } else { of.title().to_owned() };
     let durable = match promise(mechanism) {
         _ if of == Configuration::Bare => "never",
         Promise::Return => "at return",
@@ -109,7 +126,7 @@ pub fn by_path(summary: &Summary) -> Vec<Table> {
     if !summary.has_paths() {
         return Vec::new();
     }
-    vec![choices(summary), ways(summary), ways_by_program(summary)]
+    vec![choices(summary), copies(summary), ways(summary), ways_by_program(summary)]
 }
 
 /// The section of the page.

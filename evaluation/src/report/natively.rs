@@ -9,7 +9,7 @@ use statrs::statistics::Statistics;
 
 use super::table::{MISSING, Table, head, short, whole};
 use crate::case::Configuration;
-use crate::natively::{ORIGIN, Row};
+use crate::natively::{BESIDE, ORIGIN, Row};
 
 /// What makes them again.
 const COMMAND: &str = "nearpm bench --native --pool FOLDER --survives WHAT";
@@ -24,7 +24,7 @@ fn way(row: &Row) -> Way {
 /// Ways that were run.
 fn ways(rows: &[Row]) -> Vec<Way> {
     let mechanisms = Mechanism::ALL.map(|mechanism| (mechanism, Configuration::Cpu));
-    let all = mechanisms.into_iter().chain(Configuration::BESIDE);
+    let all = mechanisms.into_iter().chain(BESIDE);
     all.filter(|wanted| rows.iter().any(|row| way(row) == *wanted)).collect()
 }
 

@@ -54,6 +54,11 @@ impl<S, F: Fn(u64)> Touched<S, F> {
     }
 
     /// The store.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+
+    /// The store.
     pub fn into_inner(self) -> S {
         self.store
     }

@@ -25,16 +25,19 @@ pub fn promise(mechanism: Mechanism) -> Promise {
 
 impl Summary {
     /// The way without a card whose transactions take least, with their time in nanoseconds, among those that promise at least what the selection's mechanism
-    /// does: every mechanism on the processor, and where instructions are charged by path what there is beside them. `None` with
+    /// does: every mechanism on the processor, and where instructions are charged by path working copies and what there is beside them. `None` with
     /// released inputs, whose epochs and asynchronous commits promise things that cannot be ranked, and where one of them was not run.
     pub fn cheapest(&self, s: &Selection, program: Program, seed: u64) -> Option<((Mechanism, Configuration), f64)> {
         if s.inputs == Inputs::Released {
             return None;
         }
         let wanted = promise(s.mechanism);
-        let beside = Configuration::BESIDE.into_iter().filter(|_| s.charge == Charge::Path);
-        let all = Mechanism::ALL.into_iter().map(|mechanism| (mechanism, Configuration::Cpu)).chain(beside);
-        let times = all.filter(|(mechanism, _)| promise(*mechanism) >= wanted).map(|(mechanism, of)| {
+        let all = match s.charge {
+            Charge::Path => Configuration::choices(),
+            Charge::Alike => Mechanism::ALL.map(|mechanism| (mechanism, Configuration::Cpu)).to_vec(),
+        };
+        let by_processor = all.into_iter().filter(|(_, of)| *of != Configuration::Bare && !of.uses_card());
+        let times = by_processor.filter(|(mechanism, _)| promise(*mechanism) >= wanted).map(|(mechanism, of)| {
             let s = Selection { mechanism, ..s.clone() };
             Some(((mechanism, of), self.outcome(&s, program, of, seed)?.per_transaction()))
         });

@@ -4,8 +4,8 @@ use crate::{Cost, STORES};
 
 /// Medians of the cells so far.
 pub struct Table {
-    /// By cell: logarithms of the ratios to each of the others, and to the best of them.
-    logs: Vec<[f64; STORES.len()]>,
+    /// By cell: the ratios to each of the others, and to the best of them.
+    ratios: Vec<[f64; STORES.len()]>,
 }
 
 fn median(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
@@ -29,7 +29,7 @@ impl Table {
             names.join(" | ")
         );
         println!("|{}", "---:|".repeat(3 + 2 * names.len() + others.len() + 2));
-        Table { logs: Vec::new() }
+        Table { ratios: Vec::new() }
     }
 
     /// Prints a cell, given its rounds.
@@ -53,13 +53,16 @@ impl Table {
             of(|cost| cost.logged)[0],
             cells(&written, 0)
         );
-        self.logs.push(std::array::from_fn(|at| ratios.get(at).copied().unwrap_or(to_best).ln()));
+        self.ratios.push(std::array::from_fn(|at| ratios.get(at).copied().unwrap_or(to_best)));
     }
 
-    /// Prints the geometric means.
+    /// Prints the means, and the geometric ones in brackets.
     pub fn end(&self) {
-        let mean = |at: usize| (self.logs.iter().map(|logs| logs[at]).sum::<f64>() / self.logs.len() as f64).exp();
-        let others: Vec<String> = (1..STORES.len()).map(|at| format!("{} {:.2}", STORES[at].0, mean(at - 1))).collect();
-        println!("\nGeometric means: {}; the best {:.2}.", others.join(", "), mean(STORES.len() - 1));
+        let mean = |of: &dyn Fn(f64) -> f64, at: usize| {
+            self.ratios.iter().map(|ratios| of(ratios[at])).sum::<f64>() / self.ratios.len() as f64
+        };
+        let both = |at: usize| format!("{:.2} ({:.2})", mean(&|ratio| ratio, at), mean(&f64::ln, at).exp());
+        let others: Vec<String> = (1..STORES.len()).map(|at| format!("{} {}", STORES[at].0, both(at - 1))).collect();
+        println!("\nMeans (geometric means): {}; the best {}.", others.join(", "), both(STORES.len() - 1));
     }
 }

@@ -9,7 +9,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     Data::new(values.collect::<Vec<_>>()).median()
 }
 
-/// Prints a table of a level, and its geometric mean.
+/// Prints a table of a level, and its means.
 pub fn print(level: Level, record: &Record) {
     let cells = record.cells(level);
     if cells.is_empty() {
@@ -26,7 +26,8 @@ pub fn print(level: Level, record: &Record) {
         row(cell, record, ratio);
     }
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("\nratio of {} cells: geometric mean {:.2}, least {least:.2}", ratios.len(), (&ratios).geometric_mean());
+    let (mean, geometric) = ((&ratios).mean(), (&ratios).geometric_mean());
+    println!("\nratio of {} cells: mean {mean:.2}, geometric mean {geometric:.2}, least {least:.2}", ratios.len());
 }
 
 fn row(cell: &Cell, record: &Record, ratio: f64) {

@@ -131,19 +131,20 @@ fn edge() -> impl Strategy<Value = u64> {
 }
 
 pub fn check(op: &str, shape: Shape, expected: impl Fn(&[u64; 3]) -> u64) {
-    compare(op, &Kernel::new(op, shape), false, expected);
+    compare(op, &Kernel::new(op, shape), false, &expected);
 }
 
 /// As [`check`], where any NaN is as good as another.
 pub fn check_float(op: &str, shape: Shape, expected: impl Fn(&[u64; 3]) -> u64) {
-    compare(op, &Kernel::new(op, shape), true, expected);
+    compare(op, &Kernel::new(op, shape), true, &expected);
 }
 
 pub fn check_body(name: &str, body: &str, shape: Shape, nan: bool, expected: impl Fn(&[u64; 3]) -> u64) {
-    compare(name, &Kernel::of_body(body, shape), nan, expected);
+    compare(name, &Kernel::of_body(body, shape), nan, &expected);
 }
 
-fn compare(name: &str, kernel: &Kernel, nan: bool, expected: impl Fn(&[u64; 3]) -> u64) {
+/// One function for all of them: the runner would be compiled for each of hundreds of closures.
+fn compare(name: &str, kernel: &Kernel, nan: bool, expected: &dyn Fn(&[u64; 3]) -> u64) {
     let (bits, _, result) = kernel.shape;
     let mask = |bits: u32| u64::MAX >> (64 - bits);
     let same = |a: u64, b: u64| {

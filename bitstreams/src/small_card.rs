@@ -17,8 +17,6 @@ use crate::tools::Tool;
 
 /// Top module.
 pub const TOP: &str = "nearpm_small_card";
-/// Units.
-const UNITS: usize = 1;
 /// Bytes of memory that the card is told of, a constant.
 const PM_BYTES: u64 = 256 << 10;
 /// Outputs that a flip-flop folds.
@@ -83,7 +81,7 @@ struct Port {
 /// # Errors
 /// If the description of its ports is none.
 pub fn design(sizes: Sizes) -> Result<String> {
-    let card = generate_small_card::<UNITS>(&Parameters::default(), sizes);
+    let card = generate_small_card(&Parameters::default(), sizes);
     let described: Described = serde_json::from_str(&card.ports_json).context("the description of the ports")?;
     Ok(around(&described.ports) + &card.verilog)
 }

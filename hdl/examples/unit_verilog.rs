@@ -18,7 +18,7 @@ fn main() {
         "back_of_one_unit" => generate_execution_side::<1>(),
         "back_of_two_units" => generate_execution_side::<2>(),
         "front" => verilog_of(Box::<Front>::default()),
-        "small_card" => generate_small_card::<1>(&Parameters::default(), Sizes::SMALL).verilog,
+        "small_card" => generate_small_card(&Parameters::default(), Sizes::SMALL).verilog,
         "pcie_bridge" => generate_bridge().verilog,
         "nearpm_unit" => verilog_of(Box::<NearPmUnit>::default()),
         "completion_writer" => verilog_of(Box::<CompletionWriter>::default()),

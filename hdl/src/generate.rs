@@ -114,14 +114,15 @@ pub fn generated(parameters: &Parameters) -> GeneratedCard {
     try_generated(parameters).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Generates the card with `U` units, 1 to 4, and tables of these sizes.
+/// Generates the card with one unit, and tables of these sizes. The number is no parameter: who
+/// names one compiles the whole card again.
 ///
 /// # Panics
 /// When the sizes are out of range ([`Sizes::check`]), when it is to have more than one port to memory, and as [`generate`].
-pub fn generate_small_card<const U: usize>(parameters: &Parameters, sizes: Sizes) -> GeneratedCard {
+pub fn generate_small_card(parameters: &Parameters, sizes: Sizes) -> GeneratedCard {
     let parameters = *parameters;
     assert_eq!(parameters.memory_ports, MemoryPorts::One, "a small card has one port to memory");
-    on_big_stack(move || generate_from(parameters, card::<U>(&parameters, &sizes)))
+    on_big_stack(move || generate_from(parameters, card::<1>(&parameters, &sizes)))
 }
 
 fn card<const U: usize>(parameters: &Parameters, sizes: &Sizes) -> Box<Card<U>> {

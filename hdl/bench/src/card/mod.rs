@@ -68,7 +68,7 @@ impl Cards {
         let make = || {
             // As on a board without energy of its own and without other cards.
             let parameters = Parameters { power_fail_safe: false, peers: false, ..Parameters::default() };
-            let small = || generate_small_card::<1>(&parameters, Sizes::SMALL);
+            let small = || generate_small_card(&parameters, Sizes::SMALL);
             let name = format!("card of one unit with the sizes SMALL, {parameters:?}");
             let card = GeneratedCard::kept(&name, small).unwrap_or_else(|error| panic!("{error}"));
             // The requests of units that are not there are constants that rust-hdl writes with 32 bits.

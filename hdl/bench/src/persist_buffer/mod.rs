@@ -169,7 +169,6 @@ impl Pair<'_> {
 
     /// A cycle, in which the head may move, memory may answer, and a warp may ask.
     fn cycle(&mut self, request: Option<Request>, advance: bool, acknowledge: bool) {
-        let acknowledge = acknowledge && self.machine.outstanding() > 0;
         let Request { kind, warp, line } = request.unwrap_or(Request { kind: 0, warp: 0, line: 0 });
         for (pin, value) in [
             (self.pins.request_valid, u64::from(request.is_some())),
@@ -181,6 +180,8 @@ impl Pair<'_> {
         ] {
             self.dut.write(pin, value.into());
         }
+        // Of no account where nothing is outstanding, and given all the same.
+        let acknowledge = acknowledge && self.machine.outstanding() > 0;
         let (mut answer, mut left) = ((false, false, false, None), false);
         if self.heads_turn {
             if advance {
@@ -254,6 +255,10 @@ fn kind_of(order: u64) -> Kind {
 pub fn side_by_side(dut: &mut dyn Dut, shape: Shape, seed: u64, cycles: u64) -> Counts {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let habits = Habits::new(&mut random, shape);
+    dut.set("reset", true);
+    dut.set("request_valid", true);
+    dut.cycle();
+    assert!(!dut.get_bool("request_ready"), "a request is taken in reset");
     dut.reset();
     let pins = Pins::new(dut);
     let machine = PersistBuffer::new(BufferRules::all(), shape.sizes);

@@ -4,6 +4,7 @@
 mod dependency_matrix;
 mod dispatcher;
 mod firmware_store;
+mod nearpm_unit;
 mod ordering_point;
 mod parked_places;
 mod request_slots;

@@ -258,6 +258,14 @@ struct Bench<'a> {
     told: Option<Value>,
     ready_after: u32,
     write_errors: bool,
+    /// Cycles that each item takes besides.
+    longer: u64,
+    /// A line that cannot be written.
+    refused: Option<usize>,
+    /// Chance of a cycle in which something is under way elsewhere in the card; cycles since the last one, of the last eight cycles.
+    restless: f64,
+    calm: VecDeque<u64>,
+    was_writing: bool,
     read_error: Option<usize>,
     now: u64,
 }
@@ -289,6 +297,11 @@ impl<'a> Bench<'a> {
             told: None,
             ready_after: 0,
             write_errors: false,
+            longer: 0,
+            refused: None,
+            restless: 0.0,
+            calm: VecDeque::new(),
+            was_writing: false,
             read_error: None,
             now: 0,
         }
@@ -339,6 +352,8 @@ impl<'a> Bench<'a> {
             self.set(pin, false);
         }
         self.set(|p: &Pins| p.quiet, true);
+        self.calm = [0; 8].into();
+        self.was_writing = false;
         self.dut.reset();
     }
 
@@ -386,13 +401,20 @@ impl<'a> Bench<'a> {
         }
         let answer = self.writes.front().is_some_and(|w| w.answered_at <= self.now);
         self.set(|p| p.b_valid, answer);
-        self.set(|p| p.b_error, self.write_errors);
+        let refused = self.refused.map(|line| SAVE_BASE / 64 + line as u64);
+        let refuses = self.write_errors || self.writes.front().is_some_and(|write| Some(write.line) == refused);
+        self.set(|p| p.b_error, refuses);
         if answer {
             let write = self.writes.pop_front().unwrap();
-            if !self.write_errors {
+            if !refuses {
                 self.apply(&write, 0xff);
             }
         }
+        let busy = self.restless > 0.0 && self.rng.random_bool(self.restless);
+        self.set(|p| p.quiet, !busy);
+        let calm = if busy { 0 } else { self.calm.back().map_or(0, |calm| calm + 1) };
+        self.calm.push_back(calm);
+        self.calm.pop_front();
         // Firmware store.
         let busy = self.loading > 0;
         self.set(|p| p.firmware_busy, busy);
@@ -414,6 +436,7 @@ impl<'a> Bench<'a> {
             (false, _) => self.rng.random_range(1..6),
             (true, n) => n.saturating_sub(1),
         };
+        assert!(!waiting || !running, "an item is given while the one before it runs");
         let take = waiting && !running && self.ready_after == 0;
         self.set(|p| p.command_ready, take);
         self.set(|p| p.store_ready, take);
@@ -444,8 +467,10 @@ impl<'a> Bench<'a> {
             let data = self.get(|p| p.wdata).to_bytes(LINE).try_into().unwrap();
             let strobes = self.get(|p| p.wstrb).to_u64();
             let last = self.writes.back().map_or(0, |w| w.answered_at);
-            let answered_at = last.max(self.now) + self.rng.random_range(1..6);
             let line = self.address.take().unwrap();
+            // What is refused is refused late.
+            let late = if self.refused.map(|line| SAVE_BASE / 64 + line as u64) == Some(line) { 60 } else { 0 };
+            let answered_at = last.max(self.now) + self.rng.random_range(1..6) + late;
             self.writes.push_back(Write { line, strobes, data, answered_at });
         }
         if self.high(|p| p.wr_valid) && self.high(|p| p.wr_ready) {
@@ -482,7 +507,7 @@ impl<'a> Bench<'a> {
             } else {
                 VecDeque::new()
             };
-            let ends_at = self.now + self.rng.random_range(1..30);
+            let ends_at = self.now + self.rng.random_range(1..30) + self.longer;
             self.running = Some(Running { item: self.injected.len(), gates, ends_at });
             if redo {
                 assert!(command && resume == 0, "only commands are done again, and from their start");
@@ -513,6 +538,7 @@ impl<'a> Bench<'a> {
                 }
             }
         }
+        self.check_calm();
         let index = self.get(|p| p.index).to_u64() as usize;
         self.dut.cycle();
         // The tables answer in the next cycle.
@@ -541,6 +567,27 @@ impl<'a> Bench<'a> {
             self.set(|p| p.line_line, item.record.address / 64);
             self.set(|p| p.line_strobes, item.record.strobes);
         }
+    }
+
+    /// What has to wait until nothing is under way comes behind some cycles of calm.
+    fn check_calm(&mut self) {
+        if self.restless == 0.0 {
+            return;
+        }
+        let first = [ARM_LINE, MAPPING_LINE].map(|line| SAVE_BASE / 64 + line as u64);
+        let writing = self.high(|p| p.wr_valid) && first.contains(&self.get(|p| p.wr_line).to_u64());
+        let opened = self.high(|p| p.window);
+        let begins = writing && !self.was_writing && opened
+            || self.high(|p| p.clear) && opened
+            || self.high(|p| p.firmware_load) && !self.high(|p| p.firmware_boot);
+        self.was_writing = writing;
+        assert!(!begins || self.calm.iter().any(|calm| *calm > 8), "begins while something is under way");
+    }
+
+    fn pulse(&mut self, pin: &str) {
+        self.dut.set(pin, true);
+        self.step();
+        self.dut.set(pin, false);
     }
 
     fn run_to_state(&mut self, wanted: &[u32]) -> u32 {

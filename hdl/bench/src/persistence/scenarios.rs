@@ -4,9 +4,10 @@ use super::{Bench, Tables, map_value};
 use nearpm_hdl::dut::{Dut, Value};
 use nearpm_interface::registers::state;
 use nearpm_interface::save::{
-    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, ITEM_STORE, MAPPING_LINE, PROGRESS_LINE, ProgressWord, SaveHead,
-    SavedMapping,
+    ARM_LINE, ArmWord, HEAD_LINE, ITEM_LINE, ITEM_STORE, MAPPING_LINE, MAX_ITEMS, PROGRESS_LINE, ProgressWord,
+    SaveHead, SavedItem, SavedMapping, firmware_word,
 };
+use nearpm_interface::seal;
 use rand::RngExt;
 
 pub fn a_blank_medium_opens_in_generation_1_without_firmware(dut: &mut dyn Dut) {
@@ -27,14 +28,14 @@ pub fn a_save_holds_the_tables_and_the_next_boot_replays_them_in_order(dut: &mut
         bench.power_fail();
         let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
         let image = bench.medium.image(generation).expect("a complete image");
-        assert_eq!(image, items);
+        assert_eq!(image, items, "the image of a save");
         assert_eq!(bench.medium.head().firmware_crc, 77);
         assert_eq!(bench.medium.head().order, 5000);
         for (i, map) in maps.iter().enumerate() {
             assert_eq!(&bench.medium.line(MAPPING_LINE + i), &map.to_bytes());
         }
         bench.power_up();
-        assert_eq!(bench.boot(), state::OPEN);
+        assert_eq!(bench.boot(), state::OPEN, "the boot behind a save");
         bench.check_injected(&items);
         for (command, item) in bench.injected.iter().zip(&items) {
             assert_eq!(command.3, item.record.resume);
@@ -56,8 +57,10 @@ pub fn a_save_holds_the_tables_and_the_next_boot_replays_them_in_order(dut: &mut
 pub fn a_save_takes_a_bounded_number_of_cycles(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 3);
     bench.running(32, 64);
+    let begun = bench.now;
     bench.power_fail();
-    let cycles = bench.dut.get_u64("save_cycles");
+    let (cycles, passed) = (bench.dut.get_u64("save_cycles"), bench.now - begun);
+    assert!(cycles <= passed && cycles + 4 >= passed, "{cycles} cycles are told of a save that took {passed}");
     println!("save of 128 items: {cycles} cycles");
     // This memory takes 70 % of the requests at once and serialises the answers.
     assert!(cycles < 2000, "{cycles}");
@@ -234,7 +237,8 @@ pub fn an_arm_word_that_no_card_writes_is_a_loss_and_the_next_generation_is_fres
     bench.step();
     bench.dut.set("acknowledge_loss", false);
     bench.run_to_state(&[state::OPEN]);
-    assert_eq!(bench.medium.arm(), Some(ArmWord::Running(stale + 1)));
+    let next = bench.medium.arm();
+    assert_eq!(next, Some(ArmWord::Running(stale + 1)), "a generation above every one that stands there");
 }
 
 pub fn an_image_waits_for_the_firmware_that_accepted_it(dut: &mut dyn Dut) {
@@ -269,11 +273,18 @@ pub fn a_clean_shutdown_leaves_nothing_to_replay_and_a_function_reset_opens_agai
     bench.tables = Tables::empty();
     bench.run_to_state(&[state::SAVED]);
     assert_eq!(bench.medium.arm(), Some(ArmWord::Clean(1)));
-    bench.dut.set("function_reset", true);
-    bench.step();
-    bench.dut.set("function_reset", false);
-    bench.step();
-    assert_eq!(bench.boot(), state::OPEN);
+    for _ in 0..300 {
+        assert_eq!(bench.state(), state::SAVED, "what was shut down stays so");
+        bench.step();
+    }
+    bench.pulse("function_reset");
+    let mut pulses = 0;
+    while bench.state() != state::OPEN {
+        pulses += usize::from(bench.high(|p| p.clear));
+        bench.step();
+        assert!(bench.now < 100_000, "a reset behind a shut-down does not end");
+    }
+    assert_eq!(pulses, 1, "how often the tables are cleared");
     assert_eq!(bench.medium.arm(), Some(ArmWord::Running(2)));
     bench.dut.set("shut_down", true);
     bench.step();
@@ -316,7 +327,10 @@ pub fn a_shutdown_keeps_what_waits_for_other_devices(dut: &mut dyn Dut) {
     bench.dut.set("load_request", true);
     bench.step();
     bench.dut.set("load_request", false);
-    (0..100).for_each(|_| bench.step());
+    for _ in 0..100 {
+        bench.step();
+        assert_eq!(bench.loading, 0, "firmware is loaded under what waits");
+    }
     assert!(bench.dut.get_bool("load_refused"));
 }
 
@@ -396,6 +410,7 @@ pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
     let load = |bench: &mut Bench| {
         bench.dut.set("load_slot", 0u64);
         bench.dut.set("load_request", true);
+        assert!(bench.dut.get_bool("load_waits"), "a load is shown in the cycle of its request");
         bench.step();
         bench.dut.set("load_request", false);
         assert!(bench.dut.get_bool("load_waits"));
@@ -583,4 +598,206 @@ pub fn the_window_stays_closed_until_the_replay_is_over_and_the_card_is_armed(du
     assert_eq!(bench.medium.arm(), Some(ArmWord::Running(generation + 1)), "open before it was armed");
     bench.check_injected(&items);
     assert!(bench.running.is_none(), "open while an item runs");
+}
+
+/// Drains, resets, loads and replays while the rest of the card has something under way every now and then.
+pub fn nothing_begins_while_something_is_under_way(dut: &mut dyn Dut) {
+    let rounds = if dut.back_end() == "verilator" { 12 } else { 2 };
+    let mut bench = Bench::new(dut, 24);
+    bench.restless = 0.05;
+    for _ in 0..rounds {
+        let items = bench.running(3, 3);
+        bench.power_fail();
+        bench.power_up();
+        assert_eq!(bench.boot(), state::OPEN);
+        bench.check_injected(&items);
+        bench.step();
+        bench.pulse("load_request");
+        (0..200).for_each(|_| bench.step());
+        bench.pulse("function_reset");
+        bench.run_to_state(&[state::OPEN]);
+        bench.pulse("shut_down");
+        bench.run_to_state(&[state::SAVED]);
+        bench.pulse("function_reset");
+        bench.step();
+        bench.run_to_state(&[state::OPEN]);
+        bench.power_fail();
+    }
+}
+
+pub fn a_line_that_cannot_be_written_is_a_loss_and_never_a_save(dut: &mut dyn Dut) {
+    // Two commands, two that wait and a store.
+    for line in [MAPPING_LINE, MAPPING_LINE + 9, ITEM_LINE, ITEM_LINE + 8, ITEM_LINE + 9, HEAD_LINE] {
+        let mut bench = Bench::new(dut, 25);
+        bench.running(2, 1);
+        let Some(ArmWord::Running(generation)) = bench.medium.arm() else { panic!() };
+        bench.refused = Some(line);
+        bench.set(|p| p.power_fail, true);
+        for _ in 0..1500 {
+            bench.step();
+            assert!(!bench.high(|p| p.save_done), "a save without line {line}");
+        }
+        assert_ne!(bench.medium.head().generation, generation, "a head over a line that was refused");
+        bench.refused = None;
+        bench.cut();
+        assert_eq!(bench.boot(), state::LOSS, "the boot behind a save without line {line}");
+    }
+    for line in [ARM_LINE, PROGRESS_LINE] {
+        let mut bench = Bench::new(dut, 26);
+        bench.running(2, 2);
+        bench.power_fail();
+        bench.refused = Some(line);
+        bench.power_up();
+        assert_eq!(bench.boot(), state::LOSS, "a boot that cannot write line {line}");
+    }
+}
+
+pub fn a_loss_is_acknowledged_where_software_can_have_read_of_it(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 27);
+    let lost = SaveHead { stores_lost: 3, lost_first: 0x40, lost_last: 0x80, ..SaveHead::default() };
+    bench.running(20, 20);
+    bench.lost = lost;
+    bench.pulse("acknowledge_loss");
+    assert_eq!(bench.lost.stores_lost, 0, "an open card keeps what is acknowledged");
+    bench.lost = lost;
+    bench.power_fail();
+    bench.power_up();
+    bench.lost = lost;
+    bench.dut.set("acknowledge_loss", true);
+    for _ in 0..400 {
+        assert!([state::BOOTING, state::REPLAYING].contains(&bench.state()));
+        bench.step();
+        assert_eq!(bench.lost.stores_lost, 3, "forgotten in a boot");
+    }
+    bench.dut.set("acknowledge_loss", false);
+    assert_eq!(bench.boot(), state::LOSS);
+    bench.lost = lost;
+    bench.pulse("acknowledge_loss");
+    assert_eq!(bench.lost.stores_lost, 0);
+    bench.run_to_state(&[state::OPEN]);
+    bench.tables = Tables::random(&mut bench.rng, 1, 1);
+    bench.power_fail();
+    bench.firmware = None;
+    bench.power_up();
+    assert_eq!(bench.boot(), state::FIRMWARE_MISSING);
+    bench.lost = lost;
+    bench.pulse("acknowledge_loss");
+    assert_eq!(bench.lost.stores_lost, 0, "a card without its firmware keeps what is acknowledged");
+}
+
+pub fn a_loss_leaves_nothing_of_the_replay_behind(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 28);
+    bench.running(4, 0);
+    bench.power_fail();
+    bench.power_up();
+    while bench.injected.len() < 4 {
+        bench.step();
+        assert!(bench.now < 100_000, "nothing is replayed");
+    }
+    bench.cut();
+    bench.read_error = Some(ITEM_LINE);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS);
+    bench.pulse("acknowledge_loss");
+    bench.run_to_state(&[state::OPEN]);
+    bench.step();
+    assert!(!bench.high(|p| p.redo), "an open card does again what a replay had counted");
+    // And one in the middle of an item.
+    let mut bench = Bench::new(bench.dut, 36);
+    bench.running(3, 0);
+    bench.power_fail();
+    bench.fail_item = Some(2);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS);
+    bench.pulse("acknowledge_loss");
+    bench.run_to_state(&[state::OPEN]);
+    bench.step();
+    assert!(bench.high(|p| p.gate_ready), "an open card holds up who waits");
+}
+
+pub fn an_item_that_takes_long_is_waited_for(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 37);
+    let items = bench.running(2, 2);
+    bench.power_fail();
+    bench.longer = 200;
+    bench.power_up();
+    assert_eq!(bench.boot(), state::OPEN);
+    bench.check_injected(&items);
+}
+
+/// Who asks sees the outcome of a load as soon as nothing says that it is under way.
+pub fn the_state_shows_the_outcome_of_a_load(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 29);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::NO_FIRMWARE);
+    bench.firmware = Some(99);
+    bench.dut.set("load_slot", 1u64);
+    bench.pulse("load_request");
+    bench.dut.set("load_slot", 0u64);
+    let mut loads = 0;
+    for _ in 0..200 {
+        let loading = bench.loading > 0;
+        loads += usize::from(loading);
+        assert!(!loading || bench.dut.get_u64("firmware_slot") == 1, "another slot is loaded than was asked for");
+        let waits = loading || bench.dut.get_bool("load_waits");
+        assert!(waits || bench.state() == state::OPEN, "the state hides the outcome of a load");
+        bench.step();
+    }
+    assert!(loads > 0 && bench.in_force == 99);
+}
+
+pub fn power_that_fails_in_a_drain_or_a_closed_card_is_served(dut: &mut dyn Dut) {
+    for case in 0..4u64 {
+        let mut bench = Bench::new(dut, 30 + case);
+        let items = bench.running(1, 1);
+        match case {
+            0 => bench.pulse("shut_down"),
+            1 => bench.pulse("function_reset"),
+            2 => {
+                bench.cut();
+                assert_eq!(bench.boot(), state::LOSS);
+            }
+            _ => {
+                bench.power_fail();
+                bench.firmware = None;
+                bench.power_up();
+                assert_eq!(bench.boot(), state::FIRMWARE_MISSING);
+            }
+        }
+        (0..40).for_each(|_| bench.step());
+        bench.power_fail();
+        bench.firmware = Some(77);
+        bench.cut();
+        if case == 2 {
+            assert_eq!(bench.boot(), state::LOSS, "a loss that the power overtakes");
+        } else {
+            assert_eq!(bench.boot(), state::OPEN, "case {case}");
+            bench.check_injected(&items);
+        }
+    }
+}
+
+pub fn a_head_or_a_firmware_word_that_no_card_writes_is_not_taken(dut: &mut dyn Dut) {
+    let mut bench = Bench::new(dut, 34);
+    let items = bench.running(32, 64);
+    assert_eq!(items.len(), MAX_ITEMS);
+    bench.power_fail();
+    let extra = SavedItem { order: 1, kind: ITEM_STORE, ..SavedItem::default() };
+    bench.medium.set(ITEM_LINE + 2 * MAX_ITEMS, [7; 64]);
+    bench.medium.set(ITEM_LINE + 2 * MAX_ITEMS + 1, extra.to_bytes());
+    let head = SaveHead { items: MAX_ITEMS as u16 + 1, ..bench.medium.head() };
+    let body: Vec<u8> =
+        (MAPPING_LINE..ITEM_LINE + 2 * MAX_ITEMS + 2).flat_map(|line| bench.medium.line(line)).collect();
+    let mut head = head.to_bytes();
+    seal::seal(&body, &mut head);
+    bench.medium.set(HEAD_LINE, head);
+    bench.power_up();
+    assert_eq!(bench.boot(), state::LOSS, "an image of more items than a card has");
+    for word in [firmware_word(2, 77), firmware_word(1, 77) ^ 1 << 63, firmware_word(1, 77) ^ 1 << 56] {
+        let mut bench = Bench::new(bench.dut, 35);
+        bench.firmware = Some(77);
+        bench.medium.set_word(ARM_LINE, 8, word);
+        bench.power_up();
+        assert_eq!(bench.boot(), state::NO_FIRMWARE, "firmware of the word {word:#018x}");
+    }
 }

@@ -13,8 +13,8 @@ pub mod programs;
 pub mod rma;
 mod world;
 
-pub use array::{Access, Array, Cursor, Element, Keep, Layout, Options, Protocol};
+pub use array::{Access, Array, Cursor, Element, Keep, Layout, Options, Protocol, version_inc_all};
 pub use error::{Error, Result};
 pub use persist::{Flush, Job};
 pub use rma::Op;
-pub use world::{World, version_inc_all};
+pub use world::World;

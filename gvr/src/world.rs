@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::array::Face;
-use crate::array::{Array, Core, Element, Options, version_inc};
-use crate::error::{Error, Result};
+use crate::array::{Array, Core, Element, Options};
+use crate::error::Result;
 use crate::rma::{Rma, Work, shm};
 
 /// The ranks that work together, as one of them sees it. It belongs to one thread.
@@ -81,23 +80,4 @@ impl World {
         let core = Core::new(Rc::clone(&self.rma), dims, T::KIND, options)?;
         Ok(Array::of(Rc::new(core), None))
     }
-}
-
-/// Closes the current version of several arrays in one cut: read back together, they are as of one moment, also after a crash. All ranks call
-/// it with the same arrays. The arrays are all durable, and of one job, or none is. Gives the number of the first array's version.
-///
-/// # Errors
-/// As [`Array::version_inc`].
-pub fn version_inc_all(arrays: &[Face<'_>], label: &str) -> Result<u64> {
-    let job = arrays.first().and_then(|array| array.job);
-    let same = |array: &Face<'_>| match (array.job, job) {
-        (None, None) => true,
-        (Some(one), Some(other)) => Rc::ptr_eq(one, other),
-        _ => false,
-    };
-    if !arrays.iter().all(same) {
-        return Err(Error::option("a cut is of arrays of one job, or of arrays that are not durable: make two cuts"));
-    }
-    let cores: Vec<&Core> = arrays.iter().map(|array| array.core).collect();
-    version_inc(&cores, label, job.map(|job| &**job as &dyn crate::array::Sealer))
 }

@@ -120,7 +120,7 @@ impl Core {
             self.clean(changed.len() as u64)?;
             self.rma.flush(self.me())?;
         }
-        if self.mail.is_some() && self.is_log() {
+        if self.reach.is_some() && self.is_log() {
             let (tail, head) = {
                 let state = self.state.borrow();
                 (state.peers[self.me()].tail, state.peers[self.me()].head)
@@ -335,6 +335,8 @@ pub(crate) trait Sealer {
     fn prepare(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<()>;
     /// Begins to seal what was noted: all ranks have closed their parts.
     fn begin(&self) -> Result<()>;
+    /// Waits until the newest cut is durable on all ranks; every rank gets an error if one has one.
+    fn version_wait(&self) -> Result<()>;
 }
 
 /// Labels are kept in pools, in fields of fixed length.

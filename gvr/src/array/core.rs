@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::geometry::{FIRST, Geometry, OPENED, RESERVE};
-use super::message::{Mail, Server};
 use super::nodes::Nodes;
-use super::options::{Access, Layout, Options, Protocol};
+use super::options::{Layout, Options, Protocol};
 use super::shape::{Run, Shape};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Op, Place, Rma};
@@ -109,42 +108,23 @@ pub(crate) struct Core {
     pub(super) base: u64,
     pub(super) state: RefCell<State>,
     pub(super) alive: Cell<bool>,
-    /// Of an array that is reached by messages.
-    pub(super) mail: Option<Mail>,
-    server: RefCell<Option<Server>>,
+    /// Of an array that is not reached by one-sided operations alone.
+    pub(super) reach: Option<Box<dyn Reach>>,
+}
+
+/// Another way to the parts of an array than one-sided operations on them.
+pub(super) trait Reach {
+    /// Changes bytes of a rank's part.
+    fn change(&self, core: &Core, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()>;
+    /// Reads bytes of a rank's part.
+    fn read(&self, core: &Core, rank: usize, at: u64, data: &mut [u8]) -> Result<()>;
+    /// As [`Core::swap_at`].
+    fn swap(&self, core: &Core, rank: usize, at: u64, expected: u64, new: u64) -> Result<u64>;
+    /// Gives back what it has; all ranks call it, once.
+    fn end(&self, core: &Core) -> Result<()>;
 }
 
 impl Core {
-    /// Makes an array. All ranks call it alike.
-    pub fn new(rma: Rc<dyn Rma>, dims: &[u64], kind: Kind, options: Options) -> Result<Core> {
-        let planned = Shape::new(dims, kind.bytes() as u64, rma.ranks())
-            .and_then(|shape| Ok((Geometry::new(shape.part_bytes(), &options)?, shape)));
-        // Other sizes on one rank would be other places in the windows of all.
-        let asked = crc32c::crc32c(format!("{dims:?} {kind:?} {options:?}").as_bytes());
-        let asked = rma.allgather(&[u64::from(planned.is_ok()) << 32 | u64::from(asked)])?;
-        let (geometry, shape) = planned?;
-        if let Some(other) = asked.iter().position(|other| *other != asked[0]) {
-            return Err(Error::option(format!(
-                "rank {other} asks for another array than rank 0: nothing was made; all ranks give the same sizes, elements and options"
-            )));
-        }
-        let base = rma.alloc(geometry.bytes)?;
-        let mut core = Core::over(rma, shape, kind, options, geometry, base);
-        if core.is_log() {
-            core.rma.replace_many(core.place(core.me(), 0), &[FIRST])?;
-            core.note_opened(FIRST, FIRST)?;
-            core.rma.flush(core.me())?;
-        }
-        if options.access == Access::Message {
-            let mail = Mail::new(&*core.rma)?;
-            let server = Server::start(&core, mail.at)?;
-            core.mail = Some(mail);
-            core.server = RefCell::new(Some(server));
-        }
-        core.rma.barrier()?;
-        Ok(core)
-    }
-
     /// One that lies at an offset of the windows.
     pub(super) fn over(
         rma: Rc<dyn Rma>,
@@ -171,8 +151,8 @@ impl Core {
             entries: Vec::new(),
             counters: Counters::default(),
         };
-        let (state, alive, server) = (RefCell::new(state), Cell::new(true), RefCell::new(None));
-        Core { rma, shape, kind, options, geometry, base, state, alive, mail: None, server }
+        let (state, alive) = (RefCell::new(state), Cell::new(true));
+        Core { rma, shape, kind, options, geometry, base, state, alive, reach: None }
     }
 
     /// Tells this rank's server where its log is; nobody asks it meanwhile.
@@ -205,7 +185,7 @@ impl Core {
     }
 
     /// Notes an error, so that the next version is not made without somebody having acted on it.
-    fn noted<T>(&self, result: Result<T>) -> Result<T> {
+    pub(super) fn noted<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.state.borrow_mut().failed.get_or_insert(error.code());
         }
@@ -213,7 +193,7 @@ impl Core {
     }
 
     /// The runs of a range, checked against the buffer that is to hold its elements.
-    fn runs(&self, lo: &[u64], hi: &[u64], bytes: usize) -> Result<Vec<Run>> {
+    pub(super) fn runs(&self, lo: &[u64], hi: &[u64], bytes: usize) -> Result<Vec<Run>> {
         let (wanted, given) = (self.shape.elements(lo, hi)? as usize, bytes / self.kind.bytes());
         if wanted != given {
             return Err(Error::Buffer { given, wanted });
@@ -229,8 +209,8 @@ impl Core {
     }
 
     pub(crate) fn change_run(&self, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
-        if let Some(mail) = &self.mail {
-            return self.ask_change(mail, rank, at, data, change);
+        if let Some(reach) = &self.reach {
+            return reach.change(self, rank, at, data, change);
         }
         match (self.is_log(), self.is_paper()) {
             (false, _) => self.send(rank, at, data, change),
@@ -261,18 +241,10 @@ impl Core {
     }
 
     pub(super) fn read_run(&self, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
-        if let Some(mail) = &self.mail {
-            return self.ask_read(mail, rank, at, data);
+        if let Some(reach) = &self.reach {
+            return reach.read(self, rank, at, data);
         }
         if self.is_log() { self.get_log(rank, at, data) } else { self.rma.get(self.place(rank, at), data) }
-    }
-
-    /// As [`Core::read`], of an old version that the caller has pinned.
-    pub fn read_old(&self, cursor: &super::cursor::Old, lo: &[u64], hi: &[u64], data: &mut [u8]) -> Result<()> {
-        self.noted(self.runs(lo, hi, data.len()).and_then(|runs| {
-            runs.iter()
-                .try_for_each(|run| self.read_old_run(cursor, run.rank, run.at, &mut data[run.buffer..][..run.bytes]))
-        }))
     }
 
     /// Stores an element of 8 bytes if it is what is expected; gives what it was.
@@ -282,8 +254,8 @@ impl Core {
                 return Err(Error::option("compare_and_swap is for elements of 8 bytes: nothing was changed"));
             }
             let Run { rank, at, .. } = runs[0];
-            match &self.mail {
-                Some(mail) => self.ask_swap(mail, rank, at, expected, new),
+            match &self.reach {
+                Some(reach) => reach.swap(self, rank, at, expected, new),
                 None => self.swap_at(rank, at, expected, new),
             }
         }))
@@ -333,12 +305,7 @@ impl Core {
         if !self.alive.replace(false) {
             return Ok(());
         }
-        if let (Some(mail), Some(server)) = (&self.mail, self.server.borrow_mut().take()) {
-            // Nobody asks it any more.
-            self.rma.barrier()?;
-            server.end(&*self.rma, mail)?;
-            self.rma.free(mail.at, mail.bytes(self.rma.ranks()))?;
-        }
+        self.reach.as_ref().map_or(Ok(()), |reach| reach.end(self))?;
         self.rma.free(self.base, self.geometry.bytes)
     }
 }

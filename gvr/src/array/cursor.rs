@@ -41,6 +41,14 @@ impl Core {
         }
     }
 
+    /// As [`Core::read`], of an old version that the caller has pinned.
+    pub fn read_old(&self, cursor: &Old, lo: &[u64], hi: &[u64], data: &mut [u8]) -> Result<()> {
+        self.noted(self.runs(lo, hi, data.len()).and_then(|runs| {
+            runs.iter()
+                .try_for_each(|run| self.read_old_run(cursor, run.rank, run.at, &mut data[run.buffer..][..run.bytes]))
+        }))
+    }
+
     pub(super) fn read_old_run(&self, old: &Old, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
         if !self.is_log() {
             return self.rma.get(self.place(rank, self.geometry.copy(old.version.number) + at), data);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use super::core::{Change, Core};
+use super::core::{Change, Core, Reach};
 use super::geometry::OPENED;
 use crate::error::{Error, Result};
 use crate::rma::{Helper, Kind, Op, Place, Rma};
@@ -44,9 +44,9 @@ const COMBINE: u64 = 3;
 const SWAP: u64 = 4;
 
 /// A rank's side of the mail, as a client.
-pub(super) struct Mail {
+struct Mail {
     /// Offset in every window.
-    pub at: u64,
+    at: u64,
     answers: Cell<u64>,
     buffer: RefCell<Vec<u8>>,
 }
@@ -56,12 +56,12 @@ type Head = [u64; HEAD];
 
 impl Mail {
     /// Takes its space; all ranks call it.
-    pub fn new(rma: &dyn Rma) -> Result<Mail> {
+    fn new(rma: &dyn Rma) -> Result<Mail> {
         let mail = Mail { at: 0, answers: Cell::new(0), buffer: RefCell::default() };
         Ok(Mail { at: rma.alloc(mail.bytes(rma.ranks()))?, ..mail })
     }
 
-    pub fn bytes(&self, ranks: usize) -> u64 {
+    fn bytes(&self, ranks: usize) -> u64 {
         request(ranks, ranks)
     }
 
@@ -110,29 +110,54 @@ fn unpack(word: u64) -> Result<(Kind, Op)> {
     Ok((Kind::of_code(word as u32)?, op))
 }
 
-impl Core {
-    pub(super) fn ask_change(&self, mail: &Mail, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
+/// Access by messages: the mail, and the server of this rank.
+pub(super) struct Served {
+    mail: Mail,
+    server: RefCell<Option<Server>>,
+}
+
+impl Served {
+    /// Takes the space of messages, and starts the server of an array; all ranks call it.
+    pub fn start(core: &Core) -> Result<Served> {
+        let mail = Mail::new(&*core.rma)?;
+        let server = RefCell::new(Some(Server::start(core, mail.at)?));
+        Ok(Served { mail, server })
+    }
+}
+
+impl Reach for Served {
+    fn change(&self, core: &Core, rank: usize, at: u64, data: &[u8], change: Change) -> Result<()> {
         for (piece, at) in data.chunks(PIECE as usize).zip((at..).step_by(PIECE as usize)) {
             let head = match change {
                 Change::Put => [PUT, at, piece.len() as u64, 0, 0, 0, 0, 0],
                 Change::Combine(kind, op) => [COMBINE, at, piece.len() as u64, pack(kind, op), 0, 0, 0, 0],
             };
-            mail.ask(&*self.rma, rank, head, piece, &mut [])?;
+            self.mail.ask(&*core.rma, rank, head, piece, &mut [])?;
         }
         Ok(())
     }
 
-    pub(super) fn ask_read(&self, mail: &Mail, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
+    fn read(&self, core: &Core, rank: usize, at: u64, data: &mut [u8]) -> Result<()> {
         for (piece, at) in data.chunks_mut(PIECE as usize).zip((at..).step_by(PIECE as usize)) {
-            mail.ask(&*self.rma, rank, [READ, at, piece.len() as u64, 0, 0, 0, 0, 0], &[], piece)?;
+            self.mail.ask(&*core.rma, rank, [READ, at, piece.len() as u64, 0, 0, 0, 0, 0], &[], piece)?;
         }
         Ok(())
     }
 
-    pub(super) fn ask_swap(&self, mail: &Mail, rank: usize, at: u64, expected: u64, new: u64) -> Result<u64> {
-        mail.ask(&*self.rma, rank, [SWAP, at, 8, 0, expected, new, 0, 0], &[], &mut [])
+    fn swap(&self, core: &Core, rank: usize, at: u64, expected: u64, new: u64) -> Result<u64> {
+        self.mail.ask(&*core.rma, rank, [SWAP, at, 8, 0, expected, new, 0, 0], &[], &mut [])
     }
 
+    fn end(&self, core: &Core) -> Result<()> {
+        let Some(server) = self.server.borrow_mut().take() else { return Ok(()) };
+        // Nobody asks it any more.
+        core.rma.barrier()?;
+        server.end(&*core.rma, &self.mail)?;
+        core.rma.free(self.mail.at, self.mail.bytes(core.rma.ranks()))
+    }
+}
+
+impl Core {
     /// What the owner has told its server of its log.
     fn learn_opened(&self) -> Result<()> {
         if !self.is_log() {
@@ -175,14 +200,14 @@ impl Core {
 }
 
 /// A rank's server, as its owner sees it.
-pub(super) struct Server {
+struct Server {
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Server {
     /// Starts the server of an array.
-    pub fn start(core: &Core, mail: u64) -> Result<Server> {
+    fn start(core: &Core, mail: u64) -> Result<Server> {
         let helper: Helper = core.rma.helper()?;
         let stop = Arc::new(AtomicBool::new(false));
         let (shape, kind, geometry, base) = (core.shape.clone(), core.kind, core.geometry, core.base);
@@ -199,7 +224,7 @@ impl Server {
     }
 
     /// Ends it, when nobody asks it any more.
-    pub fn end(mut self, rma: &dyn Rma, mail: &Mail) -> Result<()> {
+    fn end(mut self, rma: &dyn Rma, mail: &Mail) -> Result<()> {
         self.stop.store(true, Ordering::Release);
         let own = |offset| Place { rank: rma.rank(), offset: mail.at + offset };
         rma.deliver(own(CLIENT_BELL + 8), &[], mail.at + CLIENT_BELL + 16, mail.at + SERVER_BELL)?;

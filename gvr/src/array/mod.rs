@@ -5,7 +5,7 @@
 //! | `options.rs` | how an array is made |
 //! | `shape.rs` | indices, and which rank holds which elements |
 //! | `geometry.rs` | where the parts of an array lie in a window |
-//! | `core.rs` | an array of bytes |
+//! | `core.rs`, `make.rs` | an array of bytes |
 //! | `claim.rs`, `put.rs`, `get.rs` | our protocol |
 //! | `paper.rs` | the paper's |
 //! | `blocks.rs` | reading blocks of closed versions, by any thread |
@@ -23,6 +23,7 @@ mod core;
 mod cursor;
 mod geometry;
 mod get;
+mod make;
 mod message;
 mod nodes;
 mod options;
@@ -42,4 +43,4 @@ pub(crate) use geometry::RESERVE;
 pub use options::Fault;
 pub use options::{Access, Keep, Layout, Options, Protocol};
 pub use shape::{MOST_DIMENSIONS, Shape};
-pub use typed::{Array, Cursor, Element, Face, Index};
+pub use typed::{Array, Cursor, Element, Face, Index, version_inc_all};

@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
+use super::close::{Sealer, version_inc};
 use super::core::{Change, Core, Counters, Version};
 use super::cursor::Old;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rma::{Kind, Op};
 
 /// A type of which arrays can be.
@@ -63,12 +64,13 @@ impl Index for (&[u64], &[u64]) {
 /// [`crate::Job::array`].
 pub struct Array<T> {
     pub(crate) core: Rc<Core>,
-    pub(crate) job: Option<Rc<crate::persist::Inner>>,
+    /// Of a durable one.
+    job: Option<Rc<dyn Sealer>>,
     element: PhantomData<T>,
 }
 
 impl<T: Element> Array<T> {
-    pub(crate) fn of(core: Rc<Core>, job: Option<Rc<crate::persist::Inner>>) -> Array<T> {
+    pub(crate) fn of(core: Rc<Core>, job: Option<Rc<dyn Sealer>>) -> Array<T> {
         Array { core, job, element: PhantomData }
     }
 
@@ -127,7 +129,7 @@ impl<T: Element> Array<T> {
     /// As [`Array::put`]; [`crate::Error::BadOption`] for elements of another size.
     pub fn compare_and_swap(&self, index: &[u64], expected: T, new: T) -> Result<T> {
         if size_of::<T>() != 8 {
-            return Err(crate::Error::option("compare_and_swap is for elements of 8 bytes: nothing was changed"));
+            return Err(Error::option("compare_and_swap is for elements of 8 bytes: nothing was changed"));
         }
         let before = self.core.compare_and_swap(index, bytemuck::cast(expected), bytemuck::cast(new))?;
         Ok(bytemuck::cast(before))
@@ -157,12 +159,12 @@ impl<T: Element> Array<T> {
     /// [`crate::Error::Pinned`], those of the pools. The version was not closed, and nothing that was closed is lost. On one rank alone:
     /// [`crate::Error::Damaged`] where its pool has a damaged version that is kept no more; the version was closed.
     pub fn version_inc(&self, label: &str) -> Result<u64> {
-        crate::version_inc_all(&[self.face()], label)
+        version_inc_all(&[self.face()], label)
     }
 
     /// This array beside ones of other types, for [`crate::version_inc_all`].
     pub fn face(&self) -> Face<'_> {
-        Face { core: &self.core, job: self.job.as_ref() }
+        Face { core: &self.core, job: self.job.as_deref() }
     }
 
     /// Number that the current version will have.
@@ -229,7 +231,7 @@ impl<T: Element> Array<T> {
     /// As [`crate::Job::version_wait`]; [`crate::Error::BadOption`] for an array that is of no job.
     pub fn version_wait(&self) -> Result<()> {
         let job = self.job.as_ref();
-        let job = job.ok_or_else(|| crate::Error::option("versions of an array of no job do not become durable"))?;
+        let job = job.ok_or_else(|| Error::option("versions of an array of no job do not become durable"))?;
         job.version_wait()
     }
 
@@ -253,7 +255,26 @@ impl<T: Element> Array<T> {
 #[derive(Clone, Copy)]
 pub struct Face<'a> {
     pub(crate) core: &'a Core,
-    pub(crate) job: Option<&'a Rc<crate::persist::Inner>>,
+    pub(crate) job: Option<&'a dyn Sealer>,
+}
+
+/// Closes the current version of several arrays in one cut: read back together, they are as of one moment, also after a crash. All ranks call
+/// it with the same arrays. The arrays are all durable, and of one job, or none is. Gives the number of the first array's version.
+///
+/// # Errors
+/// As [`Array::version_inc`].
+pub fn version_inc_all(arrays: &[Face<'_>], label: &str) -> Result<u64> {
+    let job = arrays.first().and_then(|array| array.job);
+    let same = |array: &Face<'_>| match (array.job, job) {
+        (None, None) => true,
+        (Some(one), Some(other)) => std::ptr::addr_eq(one, other),
+        _ => false,
+    };
+    if !arrays.iter().all(same) {
+        return Err(Error::option("a cut is of arrays of one job, or of arrays that are not durable: make two cuts"));
+    }
+    let cores: Vec<&Core> = arrays.iter().map(|array| array.core).collect();
+    version_inc(&cores, label, job)
 }
 
 /// An old version, read-only.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::descriptors::{Description, Predicate};
 use super::status::refuse;
-use crate::array::{Core, Face, Old};
+use crate::array::{Core, Face, Old, Sealer};
 use crate::error::Result;
 use crate::persist::{Inner, Job};
 use crate::world::World;
@@ -95,7 +95,7 @@ impl Gds {
     }
 
     pub(crate) fn face(&self) -> Face<'_> {
-        Face { core: &self.member.core, job: self.member.job.as_ref() }
+        Face { core: &self.member.core, job: self.member.job.as_deref().map(|job| job as &dyn Sealer) }
     }
 
     /// The old version that the handle is at.

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int};
 use super::present;
 use super::state::{Gds, array, with_world};
 use super::status::{answer, refuse};
+use crate::array::version_inc_all;
 use crate::error::Result;
-use crate::world::version_inc_all;
 
 /// A label that a caller gives: so many bytes, or up to a zero.
 ///

@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::backend::Backend;
-use crate::array::Array;
+use crate::array::{Array, version_inc_all};
 use crate::error::{Error, Result};
 use crate::persist::{Current, Folder, Job, Restored, Storage, describe, scrub_folder};
 use crate::rma::Kind;
-use crate::world::version_inc_all;
 
 #[derive(Args)]
 pub struct FolderArguments {

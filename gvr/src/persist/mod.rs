@@ -36,7 +36,7 @@ mod storage;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::array::{Array, Core, Element, Layout, Options, Protocol};
+use crate::array::{Array, Core, Element, Layout, Options, Protocol, Sealer};
 use crate::error::{Error, Result};
 use crate::rma::{Kind, Reduce, Rma};
 use crate::world::World;

@@ -51,6 +51,10 @@ impl Sealer for Known<'_> {
     fn begin(&self) -> Result<()> {
         Ok(())
     }
+
+    fn version_wait(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<'p> Part<'p> {

@@ -70,14 +70,6 @@ impl Inner {
         self.settled();
         Ok(self.folding.take().map_or(Ok(()), Err))
     }
-
-    /// As [`Inner::durable`]; every rank gets an error if one has one.
-    pub(crate) fn version_wait(&self) -> Result<()> {
-        if self.planted(Fault::AgreeBeforeSealed) {
-            return self.arrived();
-        }
-        agree(&*self.rma, self.durable()?)
-    }
 }
 
 impl Sealer for Inner {
@@ -148,5 +140,12 @@ impl Sealer for Inner {
         }
         self.flight.replace(Some(Flight::start(&self.rma, cut, cores)));
         self.folding.take().map_or(Ok(()), Err)
+    }
+
+    fn version_wait(&self) -> Result<()> {
+        if self.planted(Fault::AgreeBeforeSealed) {
+            return self.arrived();
+        }
+        agree(&*self.rma, self.durable()?)
     }
 }

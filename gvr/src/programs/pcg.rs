@@ -3,9 +3,9 @@
 //! The right-hand side is such that the solution is all ones. The preconditioner is the diagonal (HPCG's is a symmetric Gauss-Seidel sweep).
 //! The vectors of the iteration are arrays, of which each iteration makes a version; other ranks' points are read by `get`.
 
-use crate::array::Array;
+use crate::array::{Array, version_inc_all};
 use crate::error::Result;
-use crate::world::{World, version_inc_all};
+use crate::world::World;
 
 const DIAGONAL: f64 = 26.0;
 

@@ -15,8 +15,10 @@
 //! | [`local`] | threads under a seeded scheduler that reorders what was not flushed, and stops ranks | tests |
 //! | [`shm`] | processes, or threads, over one memory file | work on one machine, CI |
 //! | [`net`] | threads in virtual time, with a model of a network | figures of up to 64 nodes |
+//! | [`counted`] | those of any other | counts of operations |
 //! | `mpi` (feature `mpi`) | processes that `mpiexec` has started | several machines |
 
+pub mod counted;
 pub mod local;
 mod memory;
 #[cfg(feature = "mpi")]

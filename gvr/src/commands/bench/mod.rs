@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use programs::{durable, programs};
+use programs::{counts, durable, programs};
 
 use super::backend::Backend;
 use crate::array::{Array, Keep, Options, Protocol};
@@ -36,6 +36,9 @@ pub struct BenchArguments {
     /// `version_inc` of 1 GiB a rank, too: takes 5 GiB of memory a rank
     #[arg(long)]
     large: bool,
+    /// In place of times: what the programs do for a version, by operations
+    #[arg(long, conflicts_with_all = ["json", "rounds"])]
+    counts: bool,
     /// Folder of the durable figure's pools, by default that of temporary files
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -88,6 +91,9 @@ pub fn command(arguments: &BenchArguments) -> Result<ExitCode> {
     let Some(world) = arguments.backend.launched(window)? else {
         return arguments.backend.launch_and_wait(arguments.ranks as usize, window);
     };
+    if arguments.counts {
+        return counts(&world).map(|()| ExitCode::SUCCESS);
+    }
     let mut figures = Vec::new();
     let wants = |name: &str| name.contains(&arguments.only);
     for bytes in [8_u64, 128, 1024, 8192, 65536] {

@@ -2,16 +2,18 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Instant;
 
 use nearpm::Store;
 use nearpm::direct::DirectPool;
 
 use super::{Figure, NEVER, Times};
-use crate::array::{Array, Keep, Options};
+use crate::array::{Array, Element, Keep, Options};
 use crate::error::{Error, Result};
 use crate::persist::{Flush, Folder, Job};
 use crate::programs::{anneal, pcg, tally};
+use crate::rma::counted::{Counted, Counts};
 use crate::world::World;
 
 /// Bytes of a rank's part that a durable version changes.
@@ -110,57 +112,138 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     ])
 }
 
+/// What a run of a program gives: the digest of its array, bytes of its old versions, and how many versions it made.
+struct Run {
+    digest: u32,
+    bytes: u64,
+    versions: u64,
+}
+
+/// A whole program.
+struct Program {
+    name: &'static str,
+    /// Bytes of a block.
+    block: u64,
+    run: fn(&World, Options) -> Result<Run>,
+}
+
+impl Program {
+    fn options(&self) -> [Options; 2] {
+        let kept = |options: Options| Options { keep: Keep::Last(10), check: false, ..options };
+        [kept(Options::flat()), kept(Options::log(self.block))]
+    }
+
+    /// Runs all layouts, and gives what each gave with its time in nanoseconds.
+    fn compare(&self, world: &World) -> Result<[(Run, f64); 2]> {
+        let measure = |options| -> Result<(Run, f64)> {
+            world.barrier()?;
+            let start = Instant::now();
+            let run = (self.run)(world, options)?;
+            Ok((run, start.elapsed().as_nanos() as f64))
+        };
+        let [flat, ours] = self.options();
+        let (flat, ours) = (measure(flat)?, measure(ours)?);
+        if flat.0.digest != ours.0.digest {
+            let what = format!("{}: the layouts do not give the same array: no figure is printed", self.name);
+            return Err(Error::option(what));
+        }
+        Ok([flat, ours])
+    }
+}
+
+fn run_tally(world: &World, options: Options) -> Result<Run> {
+    let tally = world.array::<u64>(&[1 << 20], options)?;
+    tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, compute: 0, seed: 1 })?;
+    let run = Run::of(&tally)?;
+    tally.free()?;
+    Ok(run)
+}
+
+fn run_pcg(world: &World, options: Options) -> Result<Run> {
+    let vectors = pcg::Vectors::new(40, |_, dims| world.array(dims, options))?;
+    pcg::solve(world, &vectors, 40, 60, |_| Ok(()))?;
+    let run = Run::of(&vectors.x)?;
+    [vectors.x, vectors.r, vectors.p].into_iter().try_for_each(Array::free)?;
+    Ok(run)
+}
+
+fn run_anneal(world: &World, options: Options) -> Result<Run> {
+    let places = world.array::<u64>(&[1 << 19], options)?;
+    anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, compute: 0, seed: 1 })?;
+    let run = Run::of(&places)?;
+    places.free()?;
+    Ok(run)
+}
+
+impl Run {
+    fn of<T: Element>(array: &Array<T>) -> Result<Run> {
+        let versions = array.version();
+        Ok(Run { digest: crate::programs::digest(array)?, bytes: array.version_bytes()?, versions })
+    }
+}
+
+const PROGRAMS: [Program; 3] = [
+    Program { name: "tally like OpenMC's, 8 MiB, 10 versions", block: 512, run: run_tally },
+    // The paper's size of blocks (table II): a version changes all of them.
+    Program { name: "PCG, 40^3 unknowns, a version an iteration", block: 8192, run: run_pcg },
+    Program { name: "annealer like canneal, 4 MiB, 10 versions", block: 512, run: run_anneal },
+];
+
 /// Whole programs, the better of the layouts' runs by turns.
 pub(super) fn programs(world: &World, rounds: u64) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
-    let mut compare = |name: &str, block: u64, run: &dyn Fn(Options) -> Result<(u32, u64)>| -> Result<()> {
+    let figure = |program: &Program| {
         let mut times = Times { paper: None, ..NEVER };
-        let mut bytes = (0, 0);
+        let mut saved = 0.0;
         for _ in 0..(rounds / 3).max(3) {
-            let mut digests = Vec::new();
-            let mut measure = |options: Options| -> Result<(f64, u64)> {
-                world.barrier()?;
-                let start = Instant::now();
-                let (digest, bytes) = run(options)?;
-                digests.push(digest);
-                Ok((start.elapsed().as_nanos() as f64, bytes))
-            };
-            let (flat, ours) = (
-                measure(Options { keep: Keep::Last(10), ..Options::flat() })?,
-                measure(Options { keep: Keep::Last(10), check: false, ..Options::log(block) })?,
-            );
-            if digests[0] != digests[1] {
-                return Err(Error::option(format!(
-                    "{name}: the layouts do not give the same array: no figure is printed"
-                )));
-            }
-            (times.flat, times.ours, bytes) = (times.flat.min(flat.0), times.ours.min(ours.0), (flat.1, ours.1));
+            let [flat, ours] = program.compare(world)?;
+            (times.flat, times.ours) = (times.flat.min(flat.1), times.ours.min(ours.1));
+            saved = 100.0 * (1.0 - ours.0.bytes as f64 / flat.0.bytes as f64);
         }
-        let saved = 100.0 * (1.0 - bytes.1 as f64 / bytes.0 as f64);
-        figures.push(Figure { name: format!("{name}; {saved:.1} % less memory"), times });
-        Ok(())
+        Ok(Figure { name: format!("{}; {saved:.1} % less memory", program.name), times })
     };
-    compare("tally like OpenMC's, 8 MiB, 10 versions", 512, &|options| {
-        let tally = world.array::<u64>(&[1 << 20], options)?;
-        tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, compute: 0, seed: 1 })?;
-        let done = (crate::programs::digest(&tally)?, tally.version_bytes()?);
-        tally.free()?;
-        Ok(done)
-    })?;
-    // The paper's size of blocks (table II): a version changes all of them.
-    compare("PCG, 40^3 unknowns, a version an iteration", 8192, &|options| {
-        let vectors = pcg::Vectors::new(40, |_, dims| world.array(dims, options))?;
-        pcg::solve(world, &vectors, 40, 60, |_| Ok(()))?;
-        let done = (crate::programs::digest(&vectors.x)?, vectors.x.version_bytes()?);
-        [vectors.x, vectors.r, vectors.p].into_iter().try_for_each(Array::free)?;
-        Ok(done)
-    })?;
-    compare("annealer like canneal, 4 MiB, 10 versions", 512, &|options| {
-        let places = world.array::<u64>(&[1 << 19], options)?;
-        anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, compute: 0, seed: 1 })?;
-        let done = (crate::programs::digest(&places)?, places.version_bytes()?);
-        places.free()?;
-        Ok(done)
-    })?;
-    Ok(figures)
+    PROGRAMS.iter().map(figure).collect()
+}
+
+/// What the first rank does for a version of each program, on windows of others and on its own.
+pub(super) fn counts(world: &World) -> Result<()> {
+    let (counted, counts) = Counted::new(Rc::clone(&world.rma));
+    let counting = World::new(counted);
+    if world.rank() == 0 {
+        println!("a version, by rank 0 of {}, making and reading the array included", world.ranks());
+        println!(
+            "{:<52} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}",
+            "", "writes", "gets", "loads", "atomics", "flushes", "KiB", "waits", "meetings"
+        );
+    }
+    for program in &PROGRAMS {
+        let mut digests = Vec::new();
+        for (layout, options) in ["flat", "log"].into_iter().zip(program.options()) {
+            counts.set(Counts::default());
+            let run = (program.run)(&counting, options)?;
+            digests.push(run.digest);
+            let Counts { far, own, meetings } = counts.get();
+            let each = |count: u64| count as f64 / run.versions.max(1) as f64;
+            for (whose, done) in [("others", far), ("own", own)] {
+                if world.rank() == 0 {
+                    println!(
+                        "{:<52} {:>7.1} {:>7.1} {:>7.1} {:>7.1} {:>7.1} {:>9.1} {:>8.1} {:>8.1}",
+                        format!("{}, {layout}, {whose}", program.name.split(',').next().unwrap_or_default()),
+                        each(done.writes),
+                        each(done.gets),
+                        each(done.loads),
+                        each(done.atomics),
+                        each(done.flushes),
+                        each(done.bytes) / 1024.0,
+                        each(done.waits()),
+                        each(meetings)
+                    );
+                }
+            }
+        }
+        if digests[0] != digests[1] {
+            let what = format!("{}: the layouts do not give the same array: no count holds", program.name);
+            return Err(Error::option(what));
+        }
+    }
+    Ok(())
 }

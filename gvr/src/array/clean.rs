@@ -51,7 +51,7 @@ impl Core {
         let me = self.me();
         let mut found = Vec::new();
         let current = self.place(me, self.geometry.entry(block));
-        if self.rma.load(current)? == logical {
+        if self.rma.load_still(current)? == logical {
             found.push(current);
         }
         let tree = Tree { rma: &*self.rma, geometry: &self.geometry, base: self.place(me, 0) };
@@ -60,7 +60,7 @@ impl Core {
         roots.dedup();
         for root in roots {
             let Some(place) = tree.find(root, block)? else { continue };
-            if self.rma.load(place)? == logical && !found.contains(&place) {
+            if self.rma.load_still(place)? == logical && !found.contains(&place) {
                 found.push(place);
             }
         }
@@ -70,7 +70,7 @@ impl Core {
     /// Moves a block to the tail if it is live. Tells whether it did.
     fn move_block(&self, logical: u64, tail: u64) -> Result<bool> {
         let me = self.me();
-        let owner = self.rma.load(self.place(me, self.geometry.owner(logical)))?;
+        let owner = self.rma.load_still(self.place(me, self.geometry.owner(logical)))?;
         self.rma.replace_many(self.place(me, self.geometry.owner(logical)), &[0])?;
         self.rma.flush(me)?;
         if owner == 0 {
@@ -218,7 +218,7 @@ impl Core {
         };
         let mut blocks = 0;
         for logical in head..tail {
-            let owner = self.rma.load(self.place(me, self.geometry.owner(logical)))?;
+            let owner = self.rma.load_still(self.place(me, self.geometry.owner(logical)))?;
             if owner == 0 {
                 continue;
             }

@@ -60,7 +60,7 @@ impl Core {
         }
         let mut changed = Vec::with_capacity(owners.len());
         for (owner, logical) in owners.into_iter().zip(start..) {
-            if owner != 0 && self.rma.load(self.place(rank, self.geometry.entry(owner - 1)))? == logical {
+            if owner != 0 && self.rma.load_still(self.place(rank, self.geometry.entry(owner - 1)))? == logical {
                 changed.push(Changed { block: owner - 1, logical });
             }
         }

@@ -65,7 +65,8 @@ impl Tree<'_> {
                 return Ok(None);
             }
             let at = self.base.plus(self.geometry.node(node - 1) + 8 * word(block, level) as u64);
-            node = self.rma.load(at)?;
+            // Nodes are written by their owner alone, in `version_inc`.
+            node = self.rma.load_still(at)?;
         }
         let leaf = |node: u64| self.base.plus(self.geometry.node(node - 1) + 8 * word(block, 0) as u64);
         Ok((node != 0).then(|| leaf(node)))

@@ -129,6 +129,11 @@ impl Rma for Counted {
         self.rma.load_many(at, words)
     }
 
+    fn load_still(&self, at: Place) -> Result<u64> {
+        self.count(at.rank, 8, |operations| &mut operations.loads);
+        self.rma.load_still(at)
+    }
+
     fn replace_many(&self, at: Place, words: &[u64]) -> Result<()> {
         self.count(at.rank, 8 * words.len(), |operations| &mut operations.writes);
         self.rma.replace_many(at, words)

@@ -119,12 +119,15 @@ struct Run {
     versions: u64,
 }
 
+/// What is noted around a program's work, without the making of its arrays and the reading of what they hold.
+type Around<'a> = &'a mut dyn FnMut(&dyn Fn() -> Result<()>) -> Result<()>;
+
 /// A whole program.
 struct Program {
     name: &'static str,
     /// Bytes of a block.
     block: u64,
-    run: fn(&World, Options) -> Result<Run>,
+    run: fn(&World, Options, Around<'_>) -> Result<Run>,
 }
 
 impl Program {
@@ -136,10 +139,15 @@ impl Program {
     /// Runs all layouts, and gives what each gave with its time in nanoseconds.
     fn compare(&self, world: &World) -> Result<[(Run, f64); 2]> {
         let measure = |options| -> Result<(Run, f64)> {
-            world.barrier()?;
-            let start = Instant::now();
-            let run = (self.run)(world, options)?;
-            Ok((run, start.elapsed().as_nanos() as f64))
+            let mut spent = 0.0;
+            let mut around = |work: &dyn Fn() -> Result<()>| {
+                world.barrier()?;
+                let start = Instant::now();
+                work()?;
+                spent = start.elapsed().as_nanos() as f64;
+                Ok(())
+            };
+            Ok(((self.run)(world, options, &mut around)?, spent))
         };
         let [flat, ours] = self.options();
         let (flat, ours) = (measure(flat)?, measure(ours)?);
@@ -151,25 +159,27 @@ impl Program {
     }
 }
 
-fn run_tally(world: &World, options: Options) -> Result<Run> {
+fn run_tally(world: &World, options: Options, around: Around<'_>) -> Result<Run> {
     let tally = world.array::<u64>(&[1 << 20], options)?;
-    tally::run(world, &tally, &tally::Settings { batches: 10, particles: 2000, work: 100, compute: 0, seed: 1 })?;
+    let settings = tally::Settings { batches: 10, particles: 2000, work: 100, compute: 0, seed: 1 };
+    around(&|| tally::run(world, &tally, &settings).map(drop))?;
     let run = Run::of(&tally)?;
     tally.free()?;
     Ok(run)
 }
 
-fn run_pcg(world: &World, options: Options) -> Result<Run> {
+fn run_pcg(world: &World, options: Options, around: Around<'_>) -> Result<Run> {
     let vectors = pcg::Vectors::new(40, |_, dims| world.array(dims, options))?;
-    pcg::solve(world, &vectors, 40, 60, |_| Ok(()))?;
+    around(&|| pcg::solve(world, &vectors, 40, 60, |_| Ok(())).map(drop))?;
     let run = Run::of(&vectors.x)?;
     [vectors.x, vectors.r, vectors.p].into_iter().try_for_each(Array::free)?;
     Ok(run)
 }
 
-fn run_anneal(world: &World, options: Options) -> Result<Run> {
+fn run_anneal(world: &World, options: Options, around: Around<'_>) -> Result<Run> {
     let places = world.array::<u64>(&[1 << 19], options)?;
-    anneal::run(world, &places, &anneal::Settings { temperatures: 10, tries: 4000, compute: 0, seed: 1 })?;
+    let settings = anneal::Settings { temperatures: 10, tries: 4000, compute: 0, seed: 1 };
+    around(&|| anneal::run(world, &places, &settings).map(drop))?;
     let run = Run::of(&places)?;
     places.free()?;
     Ok(run)
@@ -209,7 +219,7 @@ pub(super) fn counts(world: &World) -> Result<()> {
     let (counted, counts) = Counted::new(Rc::clone(&world.rma));
     let counting = World::new(counted);
     if world.rank() == 0 {
-        println!("a version, by rank 0 of {}, making and reading the array included", world.ranks());
+        println!("a version, by rank 0 of {}", world.ranks());
         println!(
             "{:<52} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}",
             "", "writes", "gets", "loads", "atomics", "flushes", "KiB", "waits", "meetings"
@@ -218,10 +228,16 @@ pub(super) fn counts(world: &World) -> Result<()> {
     for program in &PROGRAMS {
         let mut digests = Vec::new();
         for (layout, options) in ["flat", "log"].into_iter().zip(program.options()) {
-            counts.set(Counts::default());
-            let run = (program.run)(&counting, options)?;
+            let mut done = Counts::default();
+            let mut around = |work: &dyn Fn() -> Result<()>| {
+                counts.set(Counts::default());
+                work()?;
+                done = counts.get();
+                Ok(())
+            };
+            let run = (program.run)(&counting, options, &mut around)?;
             digests.push(run.digest);
-            let Counts { far, own, meetings } = counts.get();
+            let Counts { far, own, meetings } = done;
             let each = |count: u64| count as f64 / run.versions.max(1) as f64;
             for (whose, done) in [("others", far), ("own", own)] {
                 if world.rank() == 0 {

@@ -398,6 +398,18 @@ impl Rma for Mpi {
         self.read_words(self.at(at, 8 * words.len()), words)
     }
 
+    #[allow(unsafe_code)]
+    fn load_still(&self, at: Place) -> Result<u64> {
+        if at.rank != self.rank || self.windows.is_some() {
+            return self.load(at);
+        }
+        let at = self.at(at, 8).offset as usize;
+        assert!(at.is_multiple_of(8), "a word at {at:#x}");
+        // SAFETY: inside of this rank's window, which begins at a page. What was written there is done, as it was flushed or a meeting lies
+        // between, and nobody writes there now.
+        Ok(unsafe { words::load_word(self.base().add(at)) })
+    }
+
     fn replace_many(&self, at: Place, words: &[u64]) -> Result<()> {
         self.write_words(self.at(at, 8 * words.len()), words)
     }

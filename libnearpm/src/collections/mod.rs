@@ -42,7 +42,7 @@ pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};
 pub use queue::{Items, PQueue};
 #[cfg(feature = "serde")]
-pub use serialised::Serialised;
+pub use serialised::{Serialised, deserialised};
 pub use set::{PBTreeSet, PHashSet};
 pub use string::PString;
 pub use vector::{PVec, Values};

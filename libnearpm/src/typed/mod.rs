@@ -20,6 +20,7 @@
 //! | `values.rs` | options, spans of time, enums without fields |
 //! | `variants.rs` | enums with fields |
 //! | `window.rs` | memory of this process, by checked offsets |
+//! | `within.rs` | the transaction that serde's calls are made in |
 //! | `gate.rs` | who may be in a pool at the same time |
 //! | `locks.rs` | who holds which locks |
 
@@ -48,6 +49,8 @@ pub(crate) mod sync {
     pub const TABLE: usize = 512;
 }
 pub(crate) mod window;
+#[cfg(feature = "serde")]
+pub(crate) mod within;
 
 #[doc(hidden)]
 pub use later::Later;

@@ -118,6 +118,7 @@ impl Run {
 #[derive(Clone)]
 pub struct CrashMemory {
     bytes: u64,
+    one_domain: bool,
     run: Arc<Mutex<Run>>,
 }
 
@@ -133,16 +134,18 @@ pub struct Start<'a> {
     pub tears: u32,
     /// Words that stand for any value.
     pub unknown: Arc<BTreeSet<usize>>,
+    /// A fence is that of all processors.
+    pub one_domain: bool,
 }
 
 impl CrashMemory {
     /// Begins a run.
     pub fn new(arena: Arena, start: Start<'_>) -> CrashMemory {
         arena.fill(start.durable);
-        let Start { open, choices, tears, unknown, .. } = start;
+        let Start { open, choices, tears, unknown, one_domain, .. } = start;
         let (bytes, recording) = (arena.bytes(), true);
         let run = Run { arena: Some(arena), open, choices, tears, unknown, recording, ..Run::default() };
-        CrashMemory { bytes, run: Arc::new(Mutex::new(run)) }
+        CrashMemory { bytes, one_domain, run: Arc::new(Mutex::new(run)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Run> {
@@ -238,6 +241,9 @@ impl Memory for CrashMemory {
     fn fence(&self) -> Result<(), Error> {
         self.lock().note(|| Event::Fence);
         Ok(())
+    }
+    fn drains_for_all(&self) -> bool {
+        self.one_domain
     }
     /// As in a recording: nothing to drop.
     fn invalidate(&self, _offset: u64, _bytes: u64) {}

@@ -26,7 +26,7 @@ use crate::choices::Choices;
 use crate::crash::{CrashMemory, Kept, Run, Start};
 use crate::image::{Image, mix};
 use crate::media::{PossibleMedia, PossibleMedium};
-use crate::program::{Checker, Program};
+use crate::program::{Checker, Program, Recorded};
 use crate::quiet::quietly;
 use crate::trace::{Bounds, LINE_WORDS, Step, Trace};
 
@@ -191,7 +191,10 @@ struct Explorer<'p> {
 /// # Errors
 /// The program itself failed.
 pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Failure>), String> {
-    let recorded = program.record()?;
+    Ok(explore_recorded(&program.record()?, limits))
+}
+
+fn explore_recorded(recorded: &Recorded, limits: Limits) -> (Report, Option<Failure>) {
     let trace = &recorded.trace;
     let mut explorer = Explorer {
         checker: &*recorded.checker,
@@ -221,14 +224,14 @@ pub fn explore(program: &Program, limits: Limits) -> Result<(Report, Option<Fail
     }
     explorer.note(&media);
     explorer.report.states = explorer.seen.len() as u64;
-    Ok((explorer.report, failure))
+    (explorer.report, failure)
 }
 
 /// What was explored, the number of schedules, and the program that failed with its schedule.
 pub type Scheduled = (Report, u64, Option<(Program, Failure)>);
 
 /// Explores a program of two threads by every schedule with at most so many switches where a thread could have gone on, and at most so many
-/// schedules.
+/// schedules. Beside a reader, who stores nothing, a program does the same by most of them: what it did before is not explored again.
 ///
 /// # Errors
 /// The program itself failed.
@@ -240,16 +243,24 @@ pub fn explore_schedules(
 ) -> Result<Scheduled, String> {
     let (mut total, mut done) = (Report::default(), 0);
     let mut waiting = VecDeque::from([program.schedule.clone()]);
+    let mut traces: Vec<Trace> = Vec::new();
     while let Some(schedule) = waiting.pop_front().filter(|_| done < schedules) {
         let next = schedule.last().map_or(0, |last| last + 1);
         let program = Program { schedule, ..program.clone() };
+        let recorded = program.record()?;
         if program.schedule.len() < switches {
             let more = |at: usize| program.schedule.iter().copied().chain([at]).collect();
-            waiting.extend((next..program.record()?.turns).map(more));
+            waiting.extend((next..recorded.turns).map(more));
         }
-        let (report, failure) = explore(&program, limits)?;
-        total += report;
         done += 1;
+        if program.reader.is_some() {
+            if traces.iter().any(|trace| trace.shape() == recorded.trace.shape()) {
+                continue;
+            }
+            traces.push(recorded.trace.clone());
+        }
+        let (report, failure) = explore_recorded(&recorded, limits);
+        total += report;
         if let Some(failure) = failure {
             return Ok((total, done, Some((program, failure))));
         }
@@ -331,6 +342,7 @@ impl Explorer<'_> {
                 choices,
                 tears: self.limits.tears,
                 unknown: unknown.clone(),
+                one_domain: self.trace.one_domain,
             };
             let memory = CrashMemory::new(self.arena.take().expect("runs follow each other"), start);
             memory.decide((!self.limits.eager).then_some(&self.first));

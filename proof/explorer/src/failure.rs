@@ -53,7 +53,7 @@ impl Case {
     /// The program does something else than when it failed, so that its crashes mean nothing.
     pub fn replay(&self) -> anyhow::Result<Option<String>> {
         // After a wait for a lock of the library two threads may go on in either order.
-        let attempts = if self.program.threads() == 1 { 1 } else { THREADED_ATTEMPTS };
+        let attempts = if self.program.is_scheduled() { THREADED_ATTEMPTS } else { 1 };
         let mut outcomes = (0..attempts).map(|_| self.replay_once());
         outcomes.find(|outcome| matches!(outcome, Ok(Some(_)))).unwrap_or_else(|| self.replay_once())
     }
@@ -79,6 +79,7 @@ impl Case {
                 choices: Choices::default(),
                 tears: u32::MAX,
                 unknown: Arc::default(),
+                one_domain: trace.one_domain,
             };
             let memory = CrashMemory::new(Arena::new(recorded.words), start);
             memory.put(&crash.kept).map_err(anyhow::Error::msg)?;

@@ -40,9 +40,12 @@ struct Exploration {
     /// What is in it; every structure without it, but the nine programs on pools with a mechanism alone.
     #[arg(long, value_enum)]
     structure: Option<Structure>,
-    /// Threads, one or two; without it one, and on direct pools two as well.
+    /// Threads, one or two; without it one, and on direct pools two as well, and one beside a reader of snapshots.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2))]
     threads: Option<u8>,
+    /// One thread beside a reader of snapshots alone, on direct pools.
+    #[arg(long, conflicts_with = "threads")]
+    snapshots: bool,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -78,7 +81,20 @@ struct Total {
     all: Report,
     on_cards: Report,
     by_two: Report,
+    beside_readers: Report,
     seeds: u64,
+}
+
+/// Who runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Threads {
+    One,
+    Two,
+    OneAndReader,
+}
+
+impl Threads {
+    const ALL: [Threads; 3] = [Threads::One, Threads::Two, Threads::OneAndReader];
 }
 
 /// One program after the other: every wanted pool and structure with one seed, then with the next.
@@ -94,16 +110,25 @@ fn programs(options: &Exploration) -> impl Iterator<Item = (u64, Program)> {
     let pairs = move || pools().flat_map(move |pool| structures(pool).map(move |structure| (pool, structure)));
     // A kind of pool that is asked for by name says itself what it does not take.
     let threads = move |pool: Kind| {
-        [1, 2].into_iter().filter(move |&threads| match options.threads {
-            None => threads == 1 || pool.takes_threads(),
-            Some(wanted) => wanted == threads && (threads == 1 || pool.takes_threads() || options.pool.is_some()),
+        Threads::ALL.into_iter().filter(move |&threads| {
+            let takes = threads == Threads::One || pool.takes_threads();
+            match (options.threads, options.snapshots) {
+                (None, false) => takes,
+                (None, true) => threads == Threads::OneAndReader && (takes || options.pool.is_some()),
+                (Some(1), _) => threads == Threads::One,
+                (Some(_), _) => threads == Threads::Two && (takes || options.pool.is_some()),
+            }
         })
     };
     (0..).flat_map(move |number| {
         let (seed, transactions, operations) = (options.seed + number, options.transactions, options.operations);
         pairs().flat_map(move |(pool, structure)| {
             threads(pool).map(move |threads| {
-                let random = if threads == 1 { Program::random } else { Program::random_by_two };
+                let random = match threads {
+                    Threads::One => Program::random,
+                    Threads::Two => Program::random_by_two,
+                    Threads::OneAndReader => Program::random_beside_reader,
+                };
                 let program = random(pool, structure, seed, transactions, operations);
                 (number, Program { leave_out: options.leave_out, ..program })
             })
@@ -145,7 +170,8 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
             }
             let (report, failure) = explored.map_err(|e| anyhow!("{program:?}: {e}"))?;
             let (seed, threads) = (options.seed + number, program.threads());
-            println!("{:?}, {:?}, seed {seed}, {threads} thread(s): {report}", program.pool, program.structure);
+            let reader = if program.reader.is_some() { " and a reader" } else { "" };
+            println!("{:?}, {:?}, seed {seed}, {threads} thread(s){reader}: {report}", program.pool, program.structure);
             let mut total = lock(&total);
             total.all += report;
             total.seeds = total.seeds.max(number + 1);
@@ -154,6 +180,9 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
             }
             if threads > 1 {
                 total.by_two += report;
+            }
+            if program.reader.is_some() {
+                total.beside_readers += report;
             }
             if let Some(failure) = failure {
                 lock(&failed).get_or_insert(Case { program, failure });
@@ -174,8 +203,9 @@ fn run(options: &Exploration) -> anyhow::Result<ExitCode> {
     println!("total: {}; {:.1} s", total.all, begin.elapsed().as_secs_f64());
     let Report { executions, cuts, states, again, not_followed, recoveries, deepest, cut_short, .. } = total.all;
     let (seeds, on_cards, by_two) = (total.seeds, total.on_cards.states, total.by_two.states);
+    let beside_readers = total.beside_readers.states;
     println!(
-        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states of two threads":{by_two},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
+        r#"{{"counts":{{"seeds":{seeds},"programs":{executions},"cuts":{cuts},"states":{states},"states on cards":{on_cards},"states of two threads":{by_two},"states beside readers":{beside_readers},"states left by recoveries":{again},"states left by recoveries and not followed":{not_followed},"recoveries":{recoveries},"crashes in a row":{deepest},"cuts not explored whole":{cut_short},"violations":0}}}}"#
     );
     Ok(ExitCode::SUCCESS)
 }

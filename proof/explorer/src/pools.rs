@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
-use nearpm::direct::{DirectPool, Mode};
+use nearpm::direct::{DirectPool, Growth, Mode};
 use nearpm::prelude::*;
 use nearpm::{Engine, Mechanism, Pool};
 use serde::{Deserialize, Serialize};
@@ -42,8 +42,16 @@ pub enum Kind {
     WorkingCopyByCheckpoint,
     /// The same by shadow pages, each commit an epoch.
     WorkingCopyByShadow,
+    /// A direct pool with a working copy as on a file, where all new objects but the shortest are written once, to their places.
+    WrittenOnce,
+    /// The same, commits not waited for.
+    WrittenOnceAsynchronous,
+    /// A direct pool with a working copy, which is small and grows.
+    Growing,
     /// A direct pool in place.
     InPlace,
+    /// A direct pool in place, which is small and grows.
+    InPlaceGrowing,
     /// A direct pool with a working copy, through the C interface.
     CWorkingCopy,
     /// A direct pool in place, through the C interface.
@@ -78,6 +86,13 @@ pub enum Kind {
     CardShadowUnordered,
 }
 
+/// Bytes of a pool that is to grow soon, and by how many.
+const SMALL: u64 = 104 << 10;
+const GROWTH: u64 = 64 << 10;
+
+/// New objects of at least so many bytes are written once where they are: in files it is 2 KiB, but long objects would make few states of many.
+const ONCE_FROM: u64 = 64;
+
 /// An open pool.
 pub enum Open {
     /// With a mechanism.
@@ -94,7 +109,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 29] = [
+    pub const ALL: [Kind; 33] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -107,7 +122,11 @@ impl Kind {
         Kind::WorkingCopyByRedo,
         Kind::WorkingCopyByCheckpoint,
         Kind::WorkingCopyByShadow,
+        Kind::WrittenOnce,
+        Kind::WrittenOnceAsynchronous,
+        Kind::Growing,
         Kind::InPlace,
+        Kind::InPlaceGrowing,
         Kind::CWorkingCopy,
         Kind::CInPlace,
         Kind::CardUndo,
@@ -128,7 +147,26 @@ impl Kind {
 
     /// Bytes of a pool: few, because each recovery begins with a copy of them.
     pub fn bytes(self) -> u64 {
-        if self.is_direct() && !self.is_on_card() { 160 << 10 } else { card::POOL_BYTES }
+        match self {
+            _ if self.grows() => SMALL,
+            _ if self.is_direct() && !self.is_on_card() => 160 << 10,
+            _ => card::POOL_BYTES,
+        }
+    }
+
+    /// Bytes that it may grow to.
+    pub fn most_bytes(self) -> u64 {
+        if self.grows() { SMALL + 2 * GROWTH } else { self.bytes() }
+    }
+
+    /// Whether it grows when it is full.
+    pub fn grows(self) -> bool {
+        matches!(self, Kind::Growing | Kind::InPlaceGrowing)
+    }
+
+    /// Whether new objects are written once.
+    pub fn writes_once(self) -> bool {
+        matches!(self, Kind::WrittenOnce | Kind::WrittenOnceAsynchronous)
     }
 
     /// Whether it is on a card.
@@ -161,6 +199,8 @@ impl Kind {
     /// Whether programs reach it by pointer.
     pub fn is_direct(self) -> bool {
         matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace)
+            || self.writes_once()
+            || self.grows()
             || self.is_c()
             || self.brings_home().is_some()
     }
@@ -188,7 +228,7 @@ impl Kind {
 
     /// Whether its memory has to make a fence that of all processors.
     pub fn is_one_domain(self) -> bool {
-        self == Kind::WorkingCopyAsynchronous
+        self == Kind::WorkingCopyAsynchronous || self.writes_once()
     }
 
     fn durability(self) -> Durability {
@@ -196,6 +236,7 @@ impl Kind {
             Kind::UndoAsynchronous
             | Kind::RedoAsynchronous
             | Kind::WorkingCopyAsynchronous
+            | Kind::WrittenOnceAsynchronous
             | Kind::CardUndoAsynchronous
             | Kind::CardRedoAsynchronous => Durability::Asynchronous,
             _ => Durability::Durable,
@@ -218,8 +259,11 @@ impl Kind {
     }
 
     fn direct(self) -> Options {
-        let mode = if matches!(self, Kind::InPlace | Kind::CInPlace) { Mode::InPlace } else { Mode::WorkingCopy };
-        Options::new().mode(mode).mechanism(self.brings_home()).durability(self.durability()).id(card::POOL_ID)
+        let is_in_place = matches!(self, Kind::InPlace | Kind::InPlaceGrowing | Kind::CInPlace);
+        let mode = if is_in_place { Mode::InPlace } else { Mode::WorkingCopy };
+        let growth = self.grows().then(|| Growth { by: GROWTH, most: self.most_bytes() });
+        let options = Options::new().mode(mode).mechanism(self.brings_home()).durability(self.durability());
+        options.id(card::POOL_ID).growth(growth).write_once_from(self.writes_once().then_some(ONCE_FROM))
     }
 
     fn enter(self, pool: DirectPool) -> Open {
@@ -239,6 +283,12 @@ impl Kind {
                 let pool = self.mechanism().engine(Engine::Card).create(location, card::POOL_BYTES)?;
                 Ok(Open::Mechanism(pool.into()))
             })?,
+            None if self.grows() => {
+                // As in a file that an earlier growth has made longer: its memory is longer than the pool, and has other bytes there.
+                DirectPool::create_in(Box::new(memory.clone()), &self.direct().growth(None))?.close()?;
+                memory.lengthen()?;
+                self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?)
+            }
             None if self.is_direct() => self.enter(DirectPool::create_in(Box::new(memory), &self.direct())?),
             None => Open::Mechanism(self.mechanism().create_in(Box::new(memory))?.into()),
         })

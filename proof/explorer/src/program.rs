@@ -131,6 +131,19 @@ pub struct Program {
     /// Where it has two threads: who goes on at each event.
     #[serde(default)]
     pub schedule: Schedule,
+    /// What a second thread reads beside the first.
+    #[serde(default)]
+    pub reader: Option<Reader>,
+}
+
+/// A thread that reads beside the one that has the transactions: all of the structure, twice, from each of a few snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reader {
+    /// From snapshots.
+    Snapshots,
+    /// From the pool itself, each load in a transaction of its own: a planted fault.
+    Loads,
 }
 
 /// A program that has run.
@@ -174,6 +187,14 @@ impl Random {
         self.draw() % end
     }
 
+    /// So many switches, or somewhat fewer.
+    fn schedule(&mut self, switches: usize) -> Schedule {
+        let mut schedule: Schedule = (0..switches).map(|_| self.below(TURNS) as usize).collect();
+        schedule.sort_unstable();
+        schedule.dedup();
+        schedule
+    }
+
     fn transaction(&mut self, thread: usize, operations: u64) -> Transaction {
         let operation = |random: &mut Random| Operation {
             // Mostly such as make the structure larger.
@@ -201,7 +222,21 @@ impl Program {
             transactions: draw(transactions),
             leave_out: None,
             schedule: Schedule::default(),
+            reader: None,
         }
+    }
+
+    /// The same beside a reader of snapshots, by a schedule that is drawn, too.
+    pub fn random_beside_reader(
+        pool: Kind,
+        structure: Structure,
+        seed: u64,
+        transactions: usize,
+        operations: u64,
+    ) -> Program {
+        let program = Program::random(pool, structure, seed, transactions, operations);
+        let schedule = Random(seed ^ 0x7265_6164).schedule(2 + 2 * (seed as usize % 2));
+        Program { schedule, reader: Some(Reader::Snapshots), ..program }
     }
 
     /// The same by two threads, each of which has so many transactions, and which switch at a few events that are drawn, too.
@@ -209,14 +244,18 @@ impl Program {
         let mut random = Random(!seed);
         let mut draw = |number, threads| (0..number).map(|n| random.transaction(n % threads, operations)).collect();
         let (before, transactions) = (draw(seed as usize % 3, 1), draw(2 * transactions, 2));
-        let mut schedule: Schedule = (0..1 + random.below(3)).map(|_| random.below(TURNS) as usize).collect();
-        schedule.sort_unstable();
-        schedule.dedup();
-        Program { pool, structure, before, transactions, leave_out: None, schedule }
+        let switches = 1 + random.below(3) as usize;
+        let schedule = random.schedule(switches);
+        Program { pool, structure, before, transactions, leave_out: None, schedule, reader: None }
     }
 
-    /// Threads.
+    /// Threads that have transactions.
     pub fn threads(&self) -> usize {
         self.transactions.iter().map(|tx| tx.thread + 1).max().unwrap_or(1)
+    }
+
+    /// Whether a second thread runs, so that a schedule says who goes on.
+    pub fn is_scheduled(&self) -> bool {
+        self.threads() > 1 || self.reader.is_some()
     }
 }

@@ -1,5 +1,6 @@
 //! Runs programs on the structures, and checks what a recovery gives against every state that the model was in.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,8 +14,9 @@ use crate::card;
 use crate::crash::CrashMemory;
 use crate::explored::Explored;
 use crate::pools::{Kind, Open};
-use crate::program::{Checker, Program, Recorded, Structure, Transaction};
+use crate::program::{Checker, Program, Reader, Recorded, Structure, Transaction};
 use crate::programs::{Entries, Nine, Requests};
+use crate::quiet::quietly;
 use crate::schedule::{Scheduler, run_on};
 use crate::slots::Slots;
 use crate::trace::{Bounds, Recorder, Trace};
@@ -60,8 +62,11 @@ impl Program {
     }
 
     fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
-        if self.threads() > 2 || (self.threads() == 2 && !self.pool.takes_threads()) {
+        if self.threads() > 2 || (self.is_scheduled() && !self.pool.takes_threads()) {
             return Err("two threads at most, and those on a direct pool alone".into());
+        }
+        if self.threads() > 1 && self.reader.is_some() {
+            return Err("a reader is the second thread".into());
         }
         record(self, card)
     }
@@ -114,6 +119,8 @@ struct Change<'a, S: Explored> {
     at: SideOf<S>,
     model: &'a mut S::Model,
     transaction: &'a Transaction,
+    /// Beside a reader: it may go on between two operations, as between two transactions.
+    scheduler: Option<&'a Scheduler>,
 }
 
 impl<S: Explored> Body for Change<'_, S> {
@@ -121,6 +128,7 @@ impl<S: Explored> Body for Change<'_, S> {
         for operation in &self.transaction.operations {
             let op = Op { kind: operation.kind, key: operation.key, value: operation.value };
             S::apply(tx, self.at.subject(), self.model, &op)?;
+            self.scheduler.into_iter().for_each(Scheduler::event);
         }
         if self.transaction.aborts { Err(Error::abort("taken back")) } else { Ok(()) }
     }
@@ -232,6 +240,8 @@ struct Running<'a, S: Explored> {
     memory: &'a Recorder,
     root: Ptr<Root<S::Stored>>,
     bounds: &'a Mutex<Bounds>,
+    /// Where a reader runs beside it.
+    beside: Option<&'a Scheduler>,
     /// States of each thread that are over.
     over: [AtomicUsize; 2],
     /// Transactions that did not fit.
@@ -249,7 +259,7 @@ impl<S: Explored> Running<'_, S> {
     fn transaction(&self, transaction: &Transaction, thread: usize, model: &S::Model) -> Result<S::Model, String> {
         let at = side::<S>(self.root, thread);
         let mut after = model.clone();
-        let mut body = Change::<S> { at, model: &mut after, transaction };
+        let mut body = Change::<S> { at, model: &mut after, transaction, scheduler: self.beside };
         let locked = self.bounds.lock().unwrap_or_else(PoisonError::into_inner).len() > 1;
         let done = if locked { self.pool.locked(at.lock(), &mut body) } else { self.pool.tx(&mut body) };
         match done {
@@ -273,6 +283,7 @@ impl<S: Explored> Running<'_, S> {
     ) -> Result<Vec<State<S::Model>>, String> {
         let mut states = vec![first];
         for transaction in transactions.iter().filter(|tx| tx.thread == thread) {
+            self.beside.into_iter().for_each(Scheduler::event);
             self.allow(thread, |bounds| bounds.1 += 1);
             let behind = self.over[1 - thread].load(Ordering::Relaxed);
             let model = self.transaction(transaction, thread, &states[states.len() - 1].model)?;
@@ -290,6 +301,95 @@ impl<S: Explored> Running<'_, S> {
     }
 }
 
+/// What a reader has found twice in one snapshot, and which states it may be: those from the last that was over before to the last that had begun behind.
+struct Seen<M> {
+    found: [M; 2],
+    possible: (usize, usize),
+}
+
+/// Snapshots that a reader takes, one after the other.
+const SNAPSHOTS: usize = 2;
+
+/// Lets the scheduler decide who goes on before each load.
+struct AtEachLoad<'a, L> {
+    from: &'a L,
+    scheduler: &'a Scheduler,
+}
+
+impl<L: Load> Load for AtEachLoad<'_, L> {
+    fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error> {
+        self.scheduler.event();
+        self.from.get(at)
+    }
+    fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.scheduler.event();
+        self.from.read(offset, data)
+    }
+    fn root_object(&self) -> Result<u64, Error> {
+        self.from.root_object()
+    }
+}
+
+/// The pool by one transaction a load, of which nothing makes one version.
+struct ByLoads<'a>(&'a DirectPool);
+
+impl Load for ByLoads<'_> {
+    fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error> {
+        self.0.read(|from| from.get(at))
+    }
+    fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
+        self.0.read(|from| from.read(offset, data))
+    }
+    fn root_object(&self) -> Result<u64, Error> {
+        self.0.read(|from| from.root_object())
+    }
+}
+
+impl<S: Explored> Running<'_, S> {
+    /// Reads all of the structure twice from each of a few snapshots.
+    fn read(&self, reader: Reader, scheduler: &Scheduler) -> Result<Vec<Seen<S::Model>>, String> {
+        let Open::Direct(pool) = self.pool else { return Err("snapshots are of direct pools".into()) };
+        let begun = || self.bounds.lock().unwrap_or_else(PoisonError::into_inner)[0].1;
+        (0..SNAPSHOTS)
+            .map(|_| {
+                let over = self.over[0].load(Ordering::Relaxed);
+                let (found, begun) = match reader {
+                    Reader::Snapshots => {
+                        let snapshot = pool.snapshot().map_err(say)?;
+                        let begun = begun();
+                        let look = || snapshot.read(|from| look::<S>(from, scheduler)).map_err(say);
+                        ([look()?, look()?], begun)
+                    }
+                    Reader::Loads => {
+                        let look = || look::<S>(&ByLoads(pool), scheduler).map_err(say);
+                        ([look()?, look()?], begun())
+                    }
+                };
+                let [Some(first), Some(second)] = found else { return Err("the reader finds no root".into()) };
+                Ok(Seen { found: [first, second], possible: (over, begun) })
+            })
+            .collect()
+    }
+}
+
+/// All of the first side, load by load.
+fn look<S: Explored>(from: &impl Load, scheduler: &Scheduler) -> Result<Option<S::Model>, Error> {
+    Contents::<S>(0, std::marker::PhantomData).look(&AtEachLoad { from, scheduler })
+}
+
+/// Makes sure that each snapshot has shown one version, and one that it may.
+fn one_version<S: Explored>(seen: &[Seen<S::Model>], states: &[State<S::Model>]) -> Result<(), String> {
+    seen.iter().try_for_each(|Seen { found: [first, second], possible: (low, high) }| {
+        if first != second {
+            return Err(format!("one snapshot shows {first:?}, and later {second:?}"));
+        }
+        match states[*low..=(*high).min(states.len() - 1)].iter().any(|state| state.model == *first) {
+            true => Ok(()),
+            false => Err(format!("a snapshot shows none of the states {low} to {high}: {first:?}")),
+        }
+    })
+}
+
 /// Runs the threads of a program by a schedule.
 fn threads<S: Explored + Send + Sync>(
     running: &Running<'_, S>,
@@ -300,6 +400,30 @@ fn threads<S: Explored + Send + Sync>(
 where
     S::Model: Send + Sync,
 {
+    if let Some(reader) = program.reader {
+        let (states, seen) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                run_on(1);
+                scheduler.enter();
+                let states = running.thread(&program.transactions, 0, first.clone());
+                scheduler.leave();
+                states
+            });
+            let reader = scope.spawn(move || {
+                run_on(2);
+                scheduler.enter();
+                // A snapshot that is torn may have pointers to anywhere.
+                let read = || running.read(reader, scheduler);
+                let seen = quietly(|| catch_unwind(AssertUnwindSafe(read)));
+                scheduler.leave();
+                seen.unwrap_or_else(|_| Err("the reader panics".into()))
+            });
+            (writer.join(), reader.join())
+        });
+        let (states, seen) = (states.map_err(|_| "the writer panicked")??, seen.map_err(|_| "the reader panicked")??);
+        one_version::<S>(&seen, &states)?;
+        return Ok(vec![states]);
+    }
     if program.threads() == 1 {
         return Ok(vec![running.thread(&program.transactions, 0, first.clone())?]);
     }
@@ -325,8 +449,9 @@ where
 {
     let kind = program.pool;
     let scheduler = Arc::new(Scheduler::new(program.schedule.clone()));
-    let bytes = kind.bytes() + program.structure.more_bytes();
-    let memory = Recorder::new(bytes).scheduled(scheduler.clone());
+    let more = program.structure.more_bytes();
+    let bytes = kind.most_bytes() + more;
+    let memory = Recorder::new(bytes).beginning(kind.bytes() + more).scheduled(scheduler.clone());
     let memory = if kind.is_one_domain() { memory.one_domain() } else { memory };
     let memory = match kind.rules().zip(card) {
         Some((rules, card)) => memory.on_card(card, rules),
@@ -343,6 +468,7 @@ where
         memory: &memory,
         root,
         bounds: &bounds,
+        beside: program.reader.is_some().then_some(&*scheduler),
         over: Default::default(),
         refused: AtomicUsize::new(0),
     };

@@ -1,5 +1,6 @@
 //! What a program did to persistent memory, event by event.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nearpm::Error;
@@ -50,6 +51,9 @@ pub struct Step {
     pub event: Event,
 }
 
+/// A step without values: its processor, the number of its kind, and where it is.
+pub type Shape = (u32, u8, Vec<usize>);
+
 /// For each thread the first and the last of its states that a crash may leave.
 pub type Bounds = Vec<(usize, usize)>;
 
@@ -67,6 +71,24 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// What it does and where, without values: these have the number of the thread in them, which is another one in each run.
+    pub fn shape(&self) -> (Vec<Shape>, &[(usize, Bounds)]) {
+        let words = |parts: &[Part]| parts.iter().map(|part| part.word).collect();
+        let shape = |step: &Step| {
+            let (kind, places) = match &step.event {
+                Event::Store(parts) => (0, words(parts)),
+                Event::Stream(parts) => (1, words(parts)),
+                Event::WriteBack(first, end) => (2, vec![*first as usize, *end as usize]),
+                Event::Fence => (3, Vec::new()),
+                Event::Command(page, _) => (4, vec![*page]),
+                Event::Push => (5, Vec::new()),
+                Event::Ended(page, _) => (6, vec![*page]),
+            };
+            (step.processor, kind, places)
+        };
+        (self.steps.iter().map(shape).collect(), &self.bounds)
+    }
+
     /// What a crash may leave that finds the medium as it is before a step. `None` before crashes begin.
     ///
     /// Behind a link the medium may be as it was at an earlier moment of the host: fences order what is in the link, and only a push waits for it. So what
@@ -93,6 +115,8 @@ pub fn lines(offset: u64, bytes: u64) -> (u64, u64) {
 #[derive(Clone)]
 pub struct Recorder {
     arena: Arc<Arena>,
+    /// Bytes that are in use of it.
+    bytes: Arc<AtomicU64>,
     state: Arc<Mutex<Recording>>,
     scheduler: Option<Arc<Scheduler>>,
     card: Option<MockCard>,
@@ -141,7 +165,26 @@ impl Recorder {
     /// Blank memory of so many bytes, whole lines.
     pub fn new(bytes: u64) -> Recorder {
         assert_eq!(bytes % LINE, 0, "memory is whole lines");
-        Recorder { arena: Arc::new(Arena::new(bytes as usize / 8)), state: Arc::default(), scheduler: None, card: None }
+        let (arena, bytes) = (Arc::new(Arena::new(bytes as usize / 8)), Arc::new(bytes.into()));
+        Recorder { arena, bytes, state: Arc::default(), scheduler: None, card: None }
+    }
+
+    /// Shows the first of its bytes alone, until [`Recorder::lengthen`].
+    pub fn beginning(self, bytes: u64) -> Recorder {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self
+    }
+
+    /// Shows all of them; what comes is not blank.
+    ///
+    /// # Errors
+    /// As [`Memory::fence`].
+    pub fn lengthen(&self) -> Result<(), Error> {
+        let (start, end) = (self.bytes(), self.arena.bytes());
+        self.bytes.store(end, Ordering::Relaxed);
+        self.store(start, &vec![0xa5; (end - start) as usize]);
+        self.write_back(start, end - start);
+        self.fence()
     }
 
     /// Makes a fence that of all processors, as `msync` is.
@@ -206,7 +249,7 @@ impl Recorder {
 
 impl Memory for Recorder {
     fn bytes(&self) -> u64 {
-        self.arena.bytes()
+        self.bytes.load(Ordering::Relaxed)
     }
     fn load(&self, offset: u64, data: &mut [u8]) {
         self.arena.load(offset, data);

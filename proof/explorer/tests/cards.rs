@@ -37,6 +37,7 @@ fn program(pool: Kind) -> Program {
         transactions: vec![single(5, 77), single(2, 0), single(5, 78)],
         leave_out: None,
         schedule: Vec::new(),
+        reader: None,
     }
 }
 
@@ -46,7 +47,14 @@ fn images(possible: &PossibleMedium, mut arena: Arena, found: &mut HashSet<u64>)
     loop {
         let medium = &possible.medium;
         let open = medium.possible();
-        let start = Start { durable: medium.durable(), open, choices, tears: u32::MAX, unknown: Arc::default() };
+        let start = Start {
+            durable: medium.durable(),
+            open,
+            choices,
+            tears: u32::MAX,
+            unknown: Arc::default(),
+            one_domain: false,
+        };
         let memory = CrashMemory::new(arena, start);
         memory.decide(None);
         found.insert(memory.hash(medium.durable(), medium.hash()));

@@ -24,12 +24,13 @@ fn survives(program: Program, limits: Limits) -> Report {
 
 /// Whether even a word makes a long record: then all states of a crash are explored, and crashes of some recoveries.
 fn has_long_records(pool: Kind) -> bool {
-    use Kind::{CWorkingCopy, CardShadow, CardShadowUnordered, Shadow, WorkingCopy, WorkingCopyAsynchronous};
+    use Kind::{CWorkingCopy, CardShadow, CardShadowUnordered, Growing, Shadow, WorkingCopy, WorkingCopyAsynchronous};
     // Their recoveries bring pages home, which is as long.
     matches!(pool, Kind::WorkingCopyByShadow | Kind::CardWorkingCopyByShadow)
+        || pool.writes_once()
         || matches!(
             pool,
-            Shadow | CardShadow | CardShadowUnordered | WorkingCopy | WorkingCopyAsynchronous | CWorkingCopy
+            Shadow | CardShadow | CardShadowUnordered | WorkingCopy | WorkingCopyAsynchronous | Growing | CWorkingCopy
         )
 }
 
@@ -49,6 +50,7 @@ fn smallest(pool: Kind) -> Vec<Program> {
         transactions: vec![last],
         leave_out: None,
         schedule: Vec::new(),
+        reader: None,
     };
     let mut programs = vec![program(single(5, 77))];
     // The record of that is too long for every state of a log of new values.
@@ -66,7 +68,8 @@ fn smallest(pool: Kind) -> Vec<Program> {
 /// Most lines with a store that is half there. Nobody waits for the record of an asynchronous commit, so that it is on the way beside the next one, which
 /// is long as well: all states of both are millions.
 fn torn_lines(pool: Kind) -> u32 {
-    if pool == Kind::WorkingCopyAsynchronous && !thorough() { 1 } else { Limits::EXHAUSTIVE.tears }
+    let is_long = matches!(pool, Kind::WorkingCopyAsynchronous | Kind::WrittenOnceAsynchronous);
+    if is_long && !thorough() { 1 } else { Limits::EXHAUSTIVE.tears }
 }
 
 /// Every state that a crash may leave, and every state that a crash of the recovery from it may leave.
@@ -139,7 +142,11 @@ each! {
     working_copy_by_redo: WorkingCopyByRedo,
     working_copy_by_checkpoint: WorkingCopyByCheckpoint,
     working_copy_by_shadow: WorkingCopyByShadow,
+    written_once: WrittenOnce,
+    written_once_asynchronous: WrittenOnceAsynchronous,
+    growing: Growing,
     in_place: InPlace,
+    in_place_growing: InPlaceGrowing,
     c_working_copy: CWorkingCopy,
     c_in_place: CInPlace,
     card_undo: CardUndo,

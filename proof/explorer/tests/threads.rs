@@ -18,6 +18,7 @@ fn program(pool: Kind, leave_out: Option<usize>) -> Program {
         transactions: vec![transaction(0, 0, 1), transaction(1, 0, 2), transaction(0, 2, 0), transaction(1, 5, 9)],
         leave_out,
         schedule: Vec::new(),
+        reader: None,
     }
 }
 
@@ -49,7 +50,9 @@ fn two_threads_in_place_survive_every_schedule() {
 #[test]
 fn two_threads_survive_random_programs() {
     let seeds = if nearpm_tier::thorough() { 100 } else { 2 };
-    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
+    // The campaign has those, too: growing takes many events.
+    let are_short = |kind: &Kind| kind.takes_threads() && !kind.grows() && !kind.writes_once();
+    for pool in Kind::ALL.into_iter().filter(are_short) {
         let mut total = Report::default();
         for structure in Structure::LIBRARY {
             for (seed, (transactions, operations)) in (0..seeds).flat_map(|seed| [(seed, (2, 1)), (seed, (4, 3))]) {

@@ -1,0 +1,223 @@
+//! Values that are written once, pools that grow, and readers of snapshots beside a writer: programs that come to each of these, and a fault of each that is
+//! found.
+
+use nearpm_explorer::explore::{Limits, Report, explore, explore_schedules};
+use nearpm_explorer::failure::Case;
+use nearpm_explorer::pools::Kind;
+use nearpm_explorer::program::{Operation, Program, Reader, Structure, Transaction};
+use nearpm_explorer::trace::{Event, LINE, Trace};
+use nearpm_interface::media::POOL_GROWN;
+use nearpm_tier::thorough;
+
+/// Makes objects of one of the sizes of the slots, by their numbers.
+fn objects(made: &[(u8, u32)]) -> Transaction {
+    let operations = made.iter().map(|&(key, size)| Operation { kind: 0, key, value: size | 0x4500 }).collect();
+    Transaction { operations, ..Transaction::default() }
+}
+
+/// Numbers of the sizes: 200 and 700 bytes, and a whole chunk.
+const MIDDLE: u32 = 5;
+const LONG: u32 = 6;
+const CHUNK: u32 = 7;
+
+fn program(pool: Kind, before: Vec<Transaction>, transactions: Vec<Transaction>) -> Program {
+    Program {
+        pool,
+        structure: Structure::Slots,
+        before,
+        transactions,
+        leave_out: None,
+        schedule: Vec::new(),
+        reader: None,
+    }
+}
+
+fn survives(program: &Program, limits: Limits) -> Report {
+    let (report, failure) = explore(program, limits).unwrap_or_else(|e| panic!("{program:?}: {e}"));
+    if let Some(failure) = failure {
+        panic!("{}", serde_json::to_string_pretty(&Case { program: program.clone(), failure }).unwrap());
+    }
+    report
+}
+
+/// No crashes of recoveries: the tests of every kind of pool have those.
+const LIMITS: Limits = Limits { again_one_in: 0, runs_per_cut: 64, ..Limits::LAZY };
+
+/// Steps since crashes began, each with its number among those that could be left out.
+fn steps(trace: &Trace) -> impl Iterator<Item = (Option<usize>, &Event)> {
+    let begin = trace.bounds.first().map_or(0, |first| first.0);
+    let mut asked_for = 0;
+    trace.steps[begin..].iter().map(move |step| {
+        let number = step.event.is_asked_for().then_some(asked_for);
+        asked_for += usize::from(step.event.is_asked_for());
+        (number, &step.event)
+    })
+}
+
+fn is_found(program: &Program, leave_out: usize) -> bool {
+    let faulty = Program { leave_out: Some(leave_out), ..program.clone() };
+    explore(&faulty, LIMITS).unwrap().1.is_some()
+}
+
+#[test]
+fn values_that_are_written_once_survive_every_kind_of_crash() {
+    for pool in [Kind::WrittenOnce, Kind::WrittenOnceAsynchronous] {
+        let mut total = Report::default();
+        // An object in the place of one that was freed, two side by side, and one beside changes that are logged.
+        let made = [
+            vec![objects(&[(0, LONG)]), objects(&[(0, LONG)]), objects(&[(0, MIDDLE)])],
+            vec![objects(&[(0, LONG), (1, LONG)]), objects(&[(1, MIDDLE), (2, MIDDLE)])],
+            vec![objects(&[(3, CHUNK)]), objects(&[(3, CHUNK)])],
+        ];
+        for transactions in made {
+            total += survives(&program(pool, vec![objects(&[(4, LONG)])], transactions), LIMITS);
+        }
+        for seed in 0..if thorough() { 100 } else { 4 } {
+            let limits = Limits { again_one_in: 64, ..LIMITS };
+            total += survives(&Program::random(pool, Structure::Slots, seed, 3, 3), limits);
+        }
+        println!("{pool:?}: {total}");
+        assert!(total.states > 300 && total.again > 0, "{total}");
+    }
+}
+
+/// The planted fault of values that are written once: their bytes are not on the way to the medium when the commit waits.
+#[test]
+fn a_value_that_is_not_written_back_is_found() {
+    let program = program(Kind::WrittenOnce, vec![objects(&[(4, LONG)])], vec![objects(&[(0, LONG)])]);
+    let recorded = program.record().unwrap();
+    let lines = |event: &Event| if let Event::WriteBack(first, end) = event { end - first } else { 0 };
+    // Nothing but the object has so many lines: it is not in the log.
+    let long: Vec<usize> =
+        steps(&recorded.trace).filter(|(_, event)| lines(event) * LINE >= 700).filter_map(|step| step.0).collect();
+    assert_eq!(long.len(), 1, "the object is written once");
+    survives(&program, LIMITS);
+    assert!(is_found(&program, long[0]));
+}
+
+/// The step that stores the word which says where the pool ends.
+fn grows_at(trace: &Trace) -> Option<usize> {
+    let begin = trace.bounds.first().map_or(0, |first| first.0);
+    let stores = |event: &Event| match event {
+        Event::Store(parts) | Event::Stream(parts) => parts.iter().any(|part| part.word as u64 * 8 == POOL_GROWN),
+        _ => false,
+    };
+    trace.steps[begin..].iter().rposition(|step| stores(&step.event))
+}
+
+/// Makes objects of a chunk each until the pool is full.
+fn filled(pool: Kind) -> Program {
+    program(pool, vec![objects(&[(0, CHUNK), (1, CHUNK)])], vec![objects(&[(2, CHUNK), (3, CHUNK), (4, CHUNK)])])
+}
+
+#[test]
+fn growth_survives_every_kind_of_crash() {
+    for pool in [Kind::Growing, Kind::InPlaceGrowing] {
+        let (mut total, mut grown) = (Report::default(), 0);
+        let random = (0..if thorough() { 60 } else { 3 }).map(|seed| {
+            let program = Program::random(pool, Structure::Slots, seed, 2, 3);
+            Program {
+                before: filled(pool).before,
+                transactions: [filled(pool).transactions, program.transactions].concat(),
+                ..program
+            }
+        });
+        for program in [filled(pool)].into_iter().chain(random) {
+            grown += u64::from(grows_at(&program.record().unwrap().trace).is_some());
+            total += survives(&program, Limits { again_one_in: 64, ..LIMITS });
+        }
+        println!("{pool:?}: {grown} programs grow; {total}");
+        assert!(grown == total.executions && total.states > 100 && total.again > 0, "{grown}: {total}");
+    }
+}
+
+/// The planted faults of growth: each write-back and fence around the word that says where the pool ends is left out, one at a time. Not all are needed in this program:
+/// what is forgotten may follow with the next commit.
+#[test]
+fn steps_that_a_growth_forgets_are_found() {
+    for pool in [Kind::Growing, Kind::InPlaceGrowing] {
+        let program = filled(pool);
+        survives(&program, LIMITS);
+        let recorded = program.record().unwrap();
+        let end = grows_at(&recorded.trace).expect("it grows");
+        let around = steps(&recorded.trace).enumerate().filter(|(at, _)| at.abs_diff(end) <= AROUND);
+        let tried: Vec<(usize, &Event)> = around.filter_map(|(_, (number, event))| Some((number?, event))).collect();
+        let found: Vec<_> = tried.iter().filter(|(number, _)| is_found(&program, *number)).collect();
+        println!("{pool:?}: found {found:?} of {tried:?}");
+        assert!(!found.is_empty(), "{pool:?}: nothing of {tried:?} around step {end}");
+    }
+}
+
+/// Steps of a growth beside the one that stores the word.
+const AROUND: usize = 10;
+
+/// Some objects, a word, and one that is freed, beside a reader.
+fn beside(pool: Kind, reader: Reader) -> Program {
+    let made = |kind, key, value| Operation { kind, key, value };
+    let replaced =
+        Transaction { operations: vec![made(0, 0, 0x700 | MIDDLE), made(5, 0, 9)], ..Transaction::default() };
+    let freed = Transaction { operations: vec![made(2, 1, 0), made(4, 0, 0x900)], ..Transaction::default() };
+    let before = vec![objects(&[(0, MIDDLE), (1, 2)])];
+    Program { reader: Some(reader), ..program(pool, before, vec![replaced, freed]) }
+}
+
+/// A reader that holds a snapshot sees one version, whatever is committed, and what crashes leave is what they leave without it.
+fn by_every_schedule(pool: Kind) {
+    let program = beside(pool, Reader::Snapshots);
+    let (switches, most) = if thorough() { (2, 10_000) } else { (1, 400) };
+    let (report, schedules, failure) = explore_schedules(&program, LIMITS, switches, most).unwrap();
+    assert!(failure.is_none(), "{failure:?}");
+    println!("{pool:?}: {schedules} schedules beside a reader: {report}");
+    assert!(schedules > 30 && schedules < most, "{schedules} schedules: at {most} some are left out");
+    // With an empty schedule the reader begins when the writer is done. Many times, since a writer's thread may be given the part of the log that the main thread has.
+    let record =
+        |schedule: &[usize]| Program { schedule: schedule.to_vec(), ..program.clone() }.record().unwrap().trace;
+    let alone: Vec<Trace> = (0..70).map(|_| record(&[])).collect();
+    for schedule in [&[5][..], &[5, 20], &[12, 40], &[2, 9, 17, 30], &[25, 26, 27, 28, 29]] {
+        let beside = record(schedule);
+        assert!(alone.iter().any(|alone| alone.shape() == beside.shape()), "a snapshot has changed what is stored");
+    }
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_one_version() {
+    by_every_schedule(Kind::WorkingCopy);
+}
+
+#[test]
+fn a_reader_beside_a_writer_in_place_sees_one_version() {
+    by_every_schedule(Kind::InPlace);
+}
+
+/// Every structure of the library, on every kind of pool that takes threads, the schedules drawn.
+#[test]
+fn readers_beside_random_programs_see_one_version() {
+    let seeds = if thorough() { 100 } else { 4 };
+    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
+        let mut total = Report::default();
+        for structure in Structure::LIBRARY {
+            for seed in 0..seeds {
+                let program = Program::random_beside_reader(pool, structure, seed, 2, 3);
+                let limits = Limits { runs_per_cut: 8, ..LIMITS };
+                total += survives(&program, limits);
+            }
+        }
+        println!("{pool:?}, beside readers: {total}");
+        assert_eq!(total.executions, 9 * seeds);
+    }
+}
+
+/// The planted fault of readers: loads that are of the pool itself, each in a transaction of its own.
+#[test]
+fn a_reader_without_a_snapshot_is_found() {
+    for pool in [Kind::WorkingCopy, Kind::InPlace] {
+        let program = beside(pool, Reader::Loads);
+        let turns = program.record().map_or(60, |recorded| recorded.turns);
+        let tried =
+            || (0..turns).flat_map(|first| (first + 1..turns.min(first + 24)).map(move |second| vec![first, second]));
+        let found = tried().find_map(|schedule| Program { schedule, ..program.clone() }.record().err());
+        let found = found.unwrap_or_else(|| panic!("{pool:?}: no schedule of {} finds it", tried().count()));
+        println!("{pool:?}: {found}");
+        assert!(found.contains("snapshot") || found.contains("reader"), "{found}");
+    }
+}

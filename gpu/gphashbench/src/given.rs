@@ -1,10 +1,10 @@
 //! A history's operations in the device's memory.
 
 use anyhow::{Context, Result};
-use nearpm_gphash::{Op, Outcome};
+use nearpm_gphash::{Keys, Op, Outcome};
 use nearpm_gpu::{Buffer, PmRegion};
 
-use crate::values::{VALUE, value_of};
+use crate::values::{VALUE, key_bytes, value_of};
 
 pub(crate) struct Given {
     pub ops: Buffer,
@@ -17,7 +17,7 @@ pub(crate) struct Given {
 
 impl Given {
     /// Operations, each with its key and the number of the value that it puts.
-    pub fn new(region: &PmRegion, ops: &[(Op, u64, u32)]) -> Result<Given> {
+    pub fn new(region: &PmRegion, keys: Keys, ops: &[(Op, u64, u32)]) -> Result<Given> {
         let (device, count) = (region.device(), ops.len());
         let bytes = |all: Vec<u8>| -> Result<Buffer> {
             let buffer = Buffer::new(device, all.len() as u64)?;
@@ -26,7 +26,7 @@ impl Given {
         };
         Ok(Given {
             ops: Buffer::of_words(device, &ops.iter().map(|&(op, ..)| op as u32).collect::<Vec<_>>())?,
-            keys: bytes(ops.iter().flat_map(|&(_, key, _)| key.to_le_bytes()).collect())?,
+            keys: bytes(ops.iter().flat_map(|&(_, key, _)| key_bytes(keys, key)).collect())?,
             values: bytes(ops.iter().flat_map(|&(.., value)| value_of(value)).collect())?,
             found: Buffer::zeroed(device, count as u64 * u64::from(VALUE))?,
             outcomes: Buffer::zeroed(device, 4 * count as u64)?,

@@ -1,12 +1,13 @@
 //! What histories are run on: a small table, its kernels, holes, and how its operations come.
 
 use nearpm_gphash::{
-    Design, Layout, level_kernels, level_kernels_alone, level_kernels_cached, level_kernels_with_holes, tag_kernels,
-    tag_kernels_cached, tag_kernels_with_holes,
+    Design, Keys, Layout, level_kernels, level_kernels_alone, level_kernels_alone_wide, level_kernels_cached,
+    level_kernels_wide, level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_wide,
+    tag_kernels_with_holes,
 };
 use nearpm_gpu::Module;
 
-use crate::values::VALUE;
+use crate::values::{VALUE, WIDE};
 
 /// What is tried.
 #[derive(Clone)]
@@ -83,6 +84,18 @@ impl Subject {
     /// Design P with a thread an operation instead of a warp.
     pub fn alone() -> Subject {
         Subject { module: level_kernels_alone().clone(), ..Subject::small(Design::Levels) }
+    }
+
+    /// The same with keys behind the values, and not in the slots.
+    #[must_use]
+    pub fn wide(mut self) -> Subject {
+        let wide = match self.layout.design {
+            Design::Levels if self.module.name() == level_kernels_alone().name() => level_kernels_alone_wide(),
+            Design::Levels => level_kernels_wide(),
+            Design::Tags => tag_kernels_wide(),
+        };
+        (self.module, self.layout) = (wide.clone(), self.layout.with_keys(Keys::Fixed(WIDE)));
+        self
     }
 
     /// The same with all operations as one batch.

@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::given::Given;
 use crate::linear::State;
 use crate::subject::Subject;
-use crate::values::{MEMORY, NOBODY, number_of, value_of};
+use crate::values::{MEMORY, NOBODY, key_of, number_of, value_of};
 
 /// The shape of a history.
 #[derive(Clone, Copy, Debug)]
@@ -157,8 +157,8 @@ impl<'s> Trial<'s> {
         let bytes = (layout.bytes() + 0xc000 + 16 * self.ops.len() as u64).next_multiple_of(4096);
         let region = PmRegion::create_in(device, Medium::of_bytes(vec![0; bytes as usize]))?;
         let table = Table::create(&region, "table", layout, 3)?;
-        let requests: Vec<Request> =
-            self.before.iter().map(|&key| Request { op: Op::Insert, key: key.into(), value: value_of(0) }).collect();
+        let insert = |&key: &u64| Request { op: Op::Insert, key: key_of(layout.keys, key), value: value_of(0) };
+        let requests: Vec<Request> = self.before.iter().map(insert).collect();
         table.batch(&requests)?;
         drop(table);
         region.add("answers", ObjectKind::Data, 16 * self.ops.len() as u64, |_| Ok(()))?;
@@ -276,7 +276,7 @@ impl<'s> Trial<'s> {
         let mut table = Table::open_with(&region, "table", &self.subject.module)?;
         table.plant(self.subject.holes)?;
         self.warm(&mut table)?;
-        let given = Given::new(&region, &self.given())?;
+        let given = Given::new(&region, self.subject.layout.keys, &self.given())?;
         let epoch = table.begin_epoch(self.ops.len() as u64)?;
         let launch = self.launch(&table, &given, epoch, &region)?;
         Ok(Ready { device, region, table, given, launch })
@@ -335,7 +335,8 @@ impl<'s> Trial<'s> {
 
     /// What is there of each key.
     pub(crate) fn states(&self, table: &Table) -> Result<Vec<State>> {
-        let get = |key: u64| Request { op: Op::Get, key: key.into(), value: Vec::new() };
+        let keys = self.subject.layout.keys;
+        let get = |key: u64| Request { op: Op::Get, key: key_of(keys, key), value: Vec::new() };
         let answers = table.batch(&(1..=self.shape.keys).map(get).collect::<Vec<_>>())?;
         Ok(answers.into_iter().map(|answer| answer.value.map(|value| number_of(&value))).collect())
     }

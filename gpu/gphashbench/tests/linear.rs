@@ -36,6 +36,15 @@ fn levels_with_a_thread_an_operation_are_durably_linearizable() {
     sound(&Subject::alone().batched(), 20);
 }
 
+/// Keys behind the values: of figure 9's first two versions, and of ours.
+#[test]
+fn tables_of_wide_keys_are_durably_linearizable() {
+    for subject in [Subject::alone(), Subject::small(Design::Levels), Subject::small(Design::Tags)] {
+        sound(&subject.clone().wide(), 30);
+        sound(&subject.wide().batched(), 20);
+    }
+}
+
 #[test]
 fn batches_of_levels_are_durably_linearizable() {
     sound(&Subject::small(Design::Levels).batched(), 40);

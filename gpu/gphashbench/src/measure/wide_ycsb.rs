@@ -183,7 +183,9 @@ mod tests {
             run.batch(&batch_of(Op::Get), Choice::Zipf, 1).unwrap();
             // Each record is put by some, and read by others.
             let mixed: Vec<Op> = (0..PAIRS as usize).map(|at| [Op::Get, Op::Update, Op::Rmw][at % 3]).collect();
-            (2..5).for_each(|seed| drop(run.batch(&mixed, Choice::Zipf, seed).unwrap()));
+            for seed in 2..5 {
+                run.batch(&mixed, Choice::Zipf, seed).unwrap();
+            }
             run.read_all(16).unwrap();
             // Behind its back all have their first values again.
             let mut other = Run::new(&bench, &table, bytes);

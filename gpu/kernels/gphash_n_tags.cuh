@@ -31,7 +31,8 @@
 
 static __device__ __forceinline__ gpm_u32 tag_state(gpm_u32 tag) { return tag >> TAG_STATE; }
 static __device__ __forceinline__ gpm_u32 tag_make(gpm_u32 state, gpm_u32 print, gpm_u32 moved) { return state << TAG_STATE | moved | print; }
-static __device__ __forceinline__ gpm_u32 print_of(const gph_hash &h) { return (gpm_u32)h.second & TAG_PRINT; }
+// None that a free slot's tag has: a key that had it would look at each free slot of its buckets in PM, one after the other.
+static __device__ __forceinline__ gpm_u32 print_of(const gph_hash &h) { return max((gpm_u32)h.second & TAG_PRINT, TAG_GIVEN_UP(1u) + 1u); }
 
 static __device__ __forceinline__ gpm_u32 tag_in(gpm_u32 word, gpm_u32 slot) { return word >> (slot % 2 * 16) & 0xffffu; }
 static __device__ __forceinline__ gpm_u32 tag_load(const gphash &t, gpm_u32 slot) { return tag_in(gph_load_word(&t.tags[slot / 2]), slot); }
@@ -114,7 +115,7 @@ static __device__ __forceinline__ gpm_u64 bucket_bits(const gphash &t, gpm_u32 f
     return bits;
 }
 
-// Slots of a bucket whose tag has the fingerprint; of free ones perhaps, too.
+// Slots of a bucket whose tag has the fingerprint.
 static __device__ __forceinline__ gpm_u64 bucket_matches(const gphash &t, gpm_u32 first, gpm_u32 print) {
     return bucket_bits(t, first, [&](gpm_u32 word) { return prints_differ(word, print << 16 | print) ^ 0x00010001u; });
 }

@@ -43,8 +43,12 @@ impl Table {
         Ok(self.counted(STASHED)? != 0)
     }
 
-    /// Whether its object has room for it to grow.
+    /// Whether its object has room for it to grow. A volatile copy has none.
     pub fn can_grow(&self) -> bool {
+        self.copy.is_none() && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
         match self.layout().design {
             Design::Levels => self.grown.get() < self.layout().growths,
             Design::Tags => self.grown.get() < self.layout().room_windows(),
@@ -57,6 +61,10 @@ impl Table {
     /// # Errors
     /// [`Error::NoRoom`]; [`Error::Unmoved`]: the table is what it was then; what the device refuses.
     pub fn grow(&self, windows: u32) -> Result<()> {
+        if self.copy.is_some() {
+            let what = "a volatile copy does not grow: let the table itself grow, and copy it again";
+            return Err(Error::Invalid(what.to_owned()));
+        }
         if !self.can_grow() {
             return Err(Error::NoRoom { growths: self.layout().growths });
         }

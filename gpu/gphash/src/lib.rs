@@ -8,6 +8,7 @@
 //! | `batch` | batches, and epochs of programs' kernels |
 //! | `growth` | growing, by windows or levels |
 //! | `cache` | caches in the GPU's memory |
+//! | `copy` | volatile copies in the GPU's memory |
 //! | `recovery` | what opening does: tags, spare cells, what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
 //!
@@ -18,6 +19,7 @@
 
 mod batch;
 mod cache;
+mod copy;
 mod descriptor;
 mod error;
 mod growth;
@@ -32,7 +34,7 @@ pub use cache::{CacheOptions, Policy};
 pub use error::{Error, Result};
 pub use kernels::{
     level_kernels, level_kernels_alone, level_kernels_alone_wide, level_kernels_cached, level_kernels_wide,
-    level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_with_holes,
+    level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_wide, tag_kernels_with_holes,
 };
 pub use layout::{Design, Keys, Layout};
 pub use operation::{Answer, Key, Op, Operations, Outcome, Request};

@@ -42,6 +42,8 @@ pub struct Table {
     /// Windows in use of design N; how often design P has grown.
     pub(crate) grown: Cell<u32>,
     pub(crate) cache: Option<Cache>,
+    /// Slots and cells of a copy that is volatile.
+    pub(crate) copy: Option<[Buffer; 2]>,
     found: Found,
 }
 
@@ -135,6 +137,7 @@ impl Table {
             sorter: None,
             grown: Cell::new(0),
             cache: None,
+            copy: None,
             found: Found::default(),
         };
         table.found = recovery::recover(&table)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use nearpm_gphash::{CacheOptions, Design, Key, Keys, Layout, Op, Outcome, Policy, Request, Table};
+use nearpm_gphash::{CacheOptions, Design, Key, Keys, Layout, Op, Operations, Outcome, Policy, Request, Table};
 use nearpm_gpu::{Device, Interpreted, Medium, PmRegion};
 
 fn region(layout: &Layout) -> PmRegion {
@@ -168,6 +168,69 @@ fn a_cache_for_wide_keys_is_refused_and_loses_nothing() {
         assert!(refused.contains(&format!("{keys:?}")) && refused.contains("open it without one"), "{refused}");
         let answers = Table::open(&region, "t").unwrap().batch(&[pair(Op::Get)]).unwrap();
         assert_eq!(answers[0].value, Some(vec![5; 32]));
+    }
+}
+
+/// A free slot's tag is no key's fingerprint: a look-up of a key that is not there reads no free slot of PM, whatever the key is, and whether slots were
+/// in use before or not.
+#[test]
+fn look_ups_of_what_is_not_there_read_no_free_slots() {
+    let layout = Layout { stash: 0, ..Layout::tags(512, 16) };
+    let device: Rc<dyn Device> = Rc::new(Interpreted::new(64 << 20));
+    let bytes = (layout.bytes() + (1 << 16)).next_multiple_of(4096);
+    let region = PmRegion::create_in(device.clone(), Medium::of_bytes(vec![0; bytes as usize])).unwrap();
+    let table = Table::create(&region, "t", &layout, 7).unwrap();
+    let keys: Vec<u64> = (1..=20_000).collect();
+    let looks_up = || {
+        let before = device.counts().unwrap().pm_bytes_loaded;
+        let batch = Operations::new(&device, Op::Get, &keys).unwrap();
+        table.run(&batch).unwrap();
+        assert!(table.outcomes(&batch).unwrap().iter().all(|&outcome| outcome == Outcome::Absent));
+        device.counts().unwrap().pm_bytes_loaded - before
+    };
+    assert_eq!(looks_up(), 0);
+    // Slots that were given up in an even epoch, and in an odd one.
+    for first in [1 << 40, 1 << 41] {
+        let request = |op: Op| {
+            let value = if op.puts() { vec![1; 16] } else { Vec::new() };
+            move |number: u64| Request { op, key: (first + number).into(), value: value.clone() }
+        };
+        table.batch(&(0..128).map(request(Op::Insert)).collect::<Vec<_>>()).unwrap();
+        assert!(looks_up() > 0, "no key that is there has the fingerprint of any that was looked for");
+        table.batch(&(0..128).map(request(Op::Delete)).collect::<Vec<_>>()).unwrap();
+        assert_eq!(looks_up(), 0);
+    }
+}
+
+/// A volatile copy has what the table has; what is changed in it is not changed there, and it does not grow.
+#[test]
+fn a_volatile_copy_leaves_the_table_as_it_is() {
+    for (design, keys) in
+        [Design::Levels, Design::Tags].into_iter().flat_map(|d| [(d, Keys::Words), (d, Keys::Fixed(32))])
+    {
+        let layout = small(design).with_keys(keys).growing(1);
+        let region = region(&layout);
+        let table = Table::create(&region, "t", &layout, 7).unwrap();
+        let request = |op: Op, number: u64, byte: u8| {
+            let value = if op.puts() { vec![byte; 32] } else { Vec::new() };
+            Request { op, key: key(&layout, number), value }
+        };
+        let each = |op: Op, byte: u8| (1..=20).map(|number| request(op, number, byte)).collect::<Vec<_>>();
+        table.batch(&each(Op::Insert, 1)).unwrap();
+        drop(table);
+        let copy = Table::open_volatile(&region, "t").unwrap();
+        let all_are = |table: &Table, byte: u8| {
+            let answers = table.batch(&each(Op::Get, 0)).unwrap();
+            answers.iter().all(|answer| answer.value == Some(vec![byte; 32]))
+        };
+        assert!(all_are(&copy, 1));
+        copy.batch(&each(Op::Update, 2)).unwrap();
+        assert!(all_are(&copy, 2) && copy.check().unwrap().is_sound());
+        copy.batch(&each(Op::Delete, 0)).unwrap();
+        let refused = copy.grow(1).unwrap_err().to_string();
+        assert!(!copy.can_grow() && refused.contains("let the table itself grow"), "{refused}");
+        drop(copy);
+        assert!(all_are(&Table::open(&region, "t").unwrap(), 1));
     }
 }
 

@@ -7,7 +7,7 @@ use nearpm_gphash::{Design, Op, Operations, Outcome, Table};
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::PmRegion;
 
-use super::{Bench, Records, Subject, VALUE, all};
+use super::{Bench, Records, SUBJECTS, Subject, VALUE, all};
 
 /// What a run has at hand.
 struct Run<'b> {
@@ -46,6 +46,24 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     run.delete(&table, bits, report)
 }
 
+/// Our table in the GPU's memory alone: what nothing but durability costs.
+pub fn volatile(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (subject, bits) = (&SUBJECTS[0], bench.pick(9, 24));
+    // The interpreter's cost model is of PM alone: there it is tried out, and tells nothing.
+    let mut untold = Report::default();
+    let report = if bench.full { report } else { &mut untold };
+    let pairs = 1u32 << bits;
+    let group = format!("{}, a volatile copy: {pairs} pairs, values of {VALUE} B, load 0.8", subject.name);
+    let run = Run { bench, subject, records: Records::new(&bench.device, VALUE), pairs, group, aims: false };
+    let (region, empty) = subject.create(bench, u64::from(pairs) * 10 / 8, VALUE, pairs)?;
+    drop(empty);
+    // It is not gone through window by window: the GPU translates all of its own memory.
+    let table = run.filled(|| Ok(Table::open_volatile(&region, "table")?), "insert with value", report)?;
+    run.search(&table, bits, report)?;
+    run.update(&table, report)?;
+    run.delete(&table, bits, report)
+}
+
 impl Run<'_> {
     fn aim(&self, aim: &'static str) -> Option<&'static str> {
         self.aims.then_some(aim)
@@ -79,10 +97,24 @@ impl Run<'_> {
     /// Inserts into a few tables, one after the other, of which the last is kept. The first one's figure is told by itself, too: the link and the GPU
     /// have not been busy before it.
     fn inserted(&self, report: &mut Report) -> Result<(PmRegion, Table)> {
+        let mut region = None;
+        let table = self.filled(
+            || {
+                let slots = u64::from(self.pairs) * 10 / 8;
+                let (of, table) = self.subject.create(self.bench, slots, VALUE, self.pairs)?;
+                region = Some(of);
+                Ok(table)
+            },
+            "insert with value, durable",
+            report,
+        )?;
+        Ok((region.expect("a table was made"), table))
+    }
+
+    fn filled(&self, mut empty: impl FnMut() -> Result<Table>, what: &str, report: &mut Report) -> Result<Table> {
         let mut times = Vec::new();
         loop {
-            let slots = u64::from(self.pairs) * 10 / 8;
-            let (region, table) = self.subject.create(self.bench, slots, VALUE, self.pairs)?;
+            let table = empty()?;
             let batches = self.pieces(Op::Insert, self.most_inserts(), 1)?;
             times.push(self.bench.time(&table, &batches)?);
             for batch in &batches {
@@ -94,9 +126,9 @@ impl Run<'_> {
             let millions = self.millions(self.pairs);
             let aim = self.aim(">= 160 (136 on an H100)");
             let later = if times.len() > 1 { &times[1..] } else { &times[..] };
-            report.rate(&self.group, "insert with value, durable", millions, "M/s", later, aim);
+            report.rate(&self.group, what, millions, "M/s", later, aim);
             report.rate(&self.group, "the same, the first table of the run", millions, "M/s", &times[..1], None);
-            return Ok((region, table));
+            return Ok(table);
         }
     }
 

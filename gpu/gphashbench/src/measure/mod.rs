@@ -27,8 +27,9 @@ pub use records::Records;
 use crate::skew::Choice;
 
 /// Names of the measurements, in the order in which they are made.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "micro",
+    "volatile",
     "latency",
     "ycsb",
     "large",
@@ -133,6 +134,7 @@ impl Subject {
 pub fn run(bench: &Bench, name: &str, report: &mut Report) {
     let outcome = match name {
         "micro" => SUBJECTS.iter().try_for_each(|subject| micro::measure(bench, subject, report)),
+        "volatile" => micro::volatile(bench, report),
         "latency" => SUBJECTS.iter().try_for_each(|subject| latency::measure(bench, subject, report)),
         "ycsb" => ycsb::measure(bench, report),
         "large" => large::measure(bench, report),

@@ -4,8 +4,9 @@ use nearpm_gpm::Sorter;
 use nearpm_gpu::Buffer;
 
 use crate::error::{Error, Result};
+use crate::key::Key;
 use crate::layout::Design;
-use crate::operation::{Answer, Key, Op, Operations, Outcome, Request};
+use crate::operation::{Answer, Op, Operations, Outcome, Request};
 use crate::table::Table;
 
 /// Batches from so many operations on are sorted by window.

@@ -1,7 +1,7 @@
 //! Errors.
 
-use crate::operation::Key;
-use crate::recovery::Found;
+use crate::found::Found;
+use crate::key::Key;
 
 /// What a table refuses.
 #[derive(Debug, thiserror::Error)]

@@ -3,13 +3,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `layout`, `limits` | the two designs with their parameters, and which of these make a table |
-//! | `operation` | operations, answers, batches in the device's memory |
+//! | `key`, `operation` | keys, operations, answers, batches in the device's memory |
 //! | `table` | the table: create, open |
 //! | `batch` | batches, and epochs of programs' kernels |
 //! | `growth` | growing, by windows or levels |
 //! | `cache` | caches in the GPU's memory |
 //! | `copy` | volatile copies in the GPU's memory |
-//! | `recovery` | what opening does: tags, spare cells, what it finds wrong |
+//! | `recovery`, `found` | what opening does: tags, spare cells; what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
 //!
 //! The device side is `gpu/kernels/nearpm_gphash.cuh` and the designs' files `gphash_p.cuh` (GPHash, FAST 2025) and `gphash_n.cuh` (ours).
@@ -22,8 +22,10 @@ mod cache;
 mod copy;
 mod descriptor;
 mod error;
+mod found;
 mod growth;
 mod kernels;
+mod key;
 mod layout;
 mod limits;
 mod operation;
@@ -32,11 +34,12 @@ mod table;
 
 pub use cache::{CacheOptions, Policy};
 pub use error::{Error, Result};
+pub use found::Found;
 pub use kernels::{
     level_kernels, level_kernels_alone, level_kernels_alone_wide, level_kernels_cached, level_kernels_wide,
     level_kernels_with_holes, tag_kernels, tag_kernels_cached, tag_kernels_wide, tag_kernels_with_holes,
 };
+pub use key::Key;
 pub use layout::{Design, Keys, Layout};
-pub use operation::{Answer, Key, Op, Operations, Outcome, Request};
-pub use recovery::Found;
+pub use operation::{Answer, Op, Operations, Outcome, Request};
 pub use table::Table;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nearpm_gpu::{Buffer, Device};
 
 use crate::error::{Error, Result};
+use crate::key::Key;
 use crate::layout::Keys;
 
 /// What is done with a key: `GPH_GET` and its like.
@@ -57,36 +58,6 @@ impl Outcome {
     pub fn from_code(code: u32) -> Option<Outcome> {
         use Outcome::{Absent, Collides, Done, Exists, Full, NoCell, Reserved};
         [Done, Absent, Exists, Full, NoCell, Reserved, Collides].into_iter().find(|&outcome| outcome as u32 == code)
-    }
-}
-
-/// A key of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// Of a table whose keys are words.
-    Word(u64),
-    /// Of a table whose keys are bytes.
-    Bytes(Vec<u8>),
-}
-
-impl From<u64> for Key {
-    fn from(key: u64) -> Key {
-        Key::Word(key)
-    }
-}
-
-impl From<&[u8]> for Key {
-    fn from(key: &[u8]) -> Key {
-        Key::Bytes(key.to_vec())
-    }
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Key::Word(word) => write!(f, "{word:#018x}"),
-            Key::Bytes(bytes) => write!(f, "{:?} of {} bytes", String::from_utf8_lossy(bytes), bytes.len()),
-        }
     }
 }
 

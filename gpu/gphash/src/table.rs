@@ -11,9 +11,10 @@ use nearpm_interface::region::OBJECT_WORD;
 use crate::cache::Cache;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::found::Found;
 use crate::kernels::kernels_of;
 use crate::layout::{Design, Keys, Layout};
-use crate::recovery::{self, Found};
+use crate::recovery;
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 256;

@@ -7,7 +7,7 @@
 //! | `table` | the table: create, open |
 //! | `batch` | batches, and epochs of programs' kernels |
 //! | `growth` | growing, by windows or levels |
-//! | `cache` | caches in the GPU's memory |
+//! | `cache`, `cached` | caches in the GPU's memory, tables that have one |
 //! | `copy` | volatile copies in the GPU's memory |
 //! | `recovery`, `found` | what opening does: tags, spare cells; what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
@@ -19,6 +19,7 @@
 
 mod batch;
 mod cache;
+mod cached;
 mod copy;
 mod descriptor;
 mod error;

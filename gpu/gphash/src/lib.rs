@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `layout`, `limits` | the two designs with their parameters, and which of these make a table |
 //! | `key`, `operation` | keys, operations, answers, batches in the device's memory |
-//! | `table` | the table: create, open |
+//! | `table` | the table: create, and what kernels are launched with |
 //! | `batch` | batches, and epochs of programs' kernels |
 //! | `growth` | growing, by windows or levels |
 //! | `cache`, `cached` | caches in the GPU's memory, tables that have one |
 //! | `copy` | volatile copies in the GPU's memory |
-//! | `recovery`, `found` | what opening does: tags, spare cells; what it finds wrong |
+//! | `recovery`, `found` | opening: tags, spare cells; what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
 //!
 //! The device side is `gpu/kernels/nearpm_gphash.cuh` and the designs' files `gphash_p.cuh` (GPHash, FAST 2025) and `gphash_n.cuh` (ours).

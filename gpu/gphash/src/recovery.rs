@@ -1,10 +1,11 @@
 //! What opening a table does: the GPU goes through all slots, makes tags, and finds out which cells are spare.
 
-use nearpm_gpu::Buffer;
+use nearpm_gpu::{Buffer, Module, PmRegion};
 
 use crate::descriptor::Descriptor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::found::{Found, UNLIKE};
+use crate::kernels::kernels_of;
 use crate::layout::Design;
 use crate::table::Table;
 
@@ -12,7 +13,7 @@ use crate::table::Table;
 const TWICE: u64 = 9;
 
 /// Makes everything that is in the device's memory, and ends a growth that a crash has cut off.
-pub(crate) fn recover(table: &Table) -> Result<Found> {
+fn recover(table: &Table) -> Result<Found> {
     table.end_growth()?;
     let owned = table.scan()?;
     table.launch("gph_find_spares", table.layout().cells(), &[])?;
@@ -23,6 +24,34 @@ pub(crate) fn recover(table: &Table) -> Result<Found> {
 }
 
 impl Table {
+    /// Opens a table, whatever its design, and recovers it: what had been answered before a crash is there, of everything else each operation has
+    /// happened or not.
+    ///
+    /// # Errors
+    /// There is none of that name; [`Error::Damaged`]: no pair was changed then; no room in the device's memory.
+    pub fn open(region: &PmRegion, name: &str) -> Result<Table> {
+        let kernels = kernels_of(&Table::layout_of(region, name)?, false);
+        Table::open_with(region, name, kernels)?.sound(name)
+    }
+
+    /// The same with other kernels, whatever recovery finds: for tests, and to repair.
+    ///
+    /// # Errors
+    /// As for [`Table::open`].
+    pub fn open_with(region: &PmRegion, name: &str, kernels: &Module) -> Result<Table> {
+        let mut table = Table::unrecovered(region, name, kernels)?;
+        table.found = recover(&table)?;
+        Ok(table)
+    }
+
+    /// The table, if recovery has found what runs and crashes of this library leave.
+    pub(crate) fn sound(self, name: &str) -> Result<Table> {
+        match self.found.is_sound() {
+            true => Ok(self),
+            false => Err(Error::Damaged { table: name.to_owned(), found: self.found }),
+        }
+    }
+
     /// Goes through all slots: tags, counts, and which cells have an owner, which the descriptor has as long as the buffer is there.
     pub(crate) fn scan(&self) -> Result<Buffer> {
         let layout = *self.layout();

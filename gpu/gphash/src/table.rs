@@ -10,11 +10,9 @@ use nearpm_interface::region::OBJECT_WORD;
 
 use crate::cache::Cache;
 use crate::descriptor::Descriptor;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::found::Found;
-use crate::kernels::kernels_of;
 use crate::layout::{Design, Keys, Layout};
-use crate::recovery;
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 256;
@@ -45,7 +43,7 @@ pub struct Table {
     pub(crate) cache: Option<Cache>,
     /// Slots and cells of a copy that is volatile.
     pub(crate) copy: Option<[Buffer; 2]>,
-    found: Found,
+    pub(crate) found: Found,
 }
 
 impl Table {
@@ -62,28 +60,8 @@ impl Table {
         Table::open(region, name)
     }
 
-    /// Opens a table, whatever its design, and recovers it: what had been answered before a crash is there, of everything else each operation has
-    /// happened or not.
-    ///
-    /// # Errors
-    /// There is none of that name; [`Error::Damaged`]: no pair was changed then; no room in the device's memory.
-    pub fn open(region: &PmRegion, name: &str) -> Result<Table> {
-        let kernels = kernels_of(&Table::layout_of(region, name)?, false);
-        Table::open_with(region, name, kernels)?.sound(name)
-    }
-
-    pub(crate) fn sound(self, name: &str) -> Result<Table> {
-        match self.found.is_sound() {
-            true => Ok(self),
-            false => Err(Error::Damaged { table: name.to_owned(), found: self.found }),
-        }
-    }
-
-    /// The same with other kernels, whatever recovery finds: for tests, and to repair.
-    ///
-    /// # Errors
-    /// As for [`Table::open`].
-    pub fn open_with(region: &PmRegion, name: &str, kernels: &Module) -> Result<Table> {
+    /// A table as it lies in its region, with room in the device's memory for what recovery makes.
+    pub(crate) fn unrecovered(region: &PmRegion, name: &str, kernels: &Module) -> Result<Table> {
         let (object, layout, seed) = find(region, name)?;
         let device = region.device();
         let buffer = |bytes: u64| Buffer::zeroed(device, bytes);
@@ -122,7 +100,7 @@ impl Table {
             cache: 0,
         };
         let described = Buffer::new(device, Descriptor::BYTES)?;
-        let mut table = Table {
+        Ok(Table {
             region: region.clone(),
             object,
             layout,
@@ -140,9 +118,7 @@ impl Table {
             cache: None,
             copy: None,
             found: Found::default(),
-        };
-        table.found = recovery::recover(&table)?;
-        Ok(table)
+        })
     }
 
     /// The layout of a table that is not open.

@@ -114,12 +114,66 @@ fn a_campaign_of_power_cuts_prints_what_they_met() {
 
 #[test]
 fn the_demo_prints_its_table() {
-    let text = printed(&["demo", "--model-ops", "500", "--rtl-ops", "100", "--table-ops", "200"]);
-    for expected in
-        ["recovery", "| undo ", "| redo ", "| checkpoint ", "| shadow ", " recovery |", "All times are simulated"]
-    {
+    let text = printed(&["demo", "--model-ops", "500", "--rtl-ops", "100", "--typed-ops", "300", "--table-ops", "200"]);
+    for expected in [
+        "recovery",
+        "\nTyped Rust, accounts in a PBTreeMap: 300 transfers, undo",
+        "\nC program for PMDK: left out; ",
+        "| undo ",
+        "| redo ",
+        "| checkpoint ",
+        "| shadow ",
+        " recovery |",
+        "All times are simulated",
+    ] {
         assert!(text.contains(expected), "{expected} in:\n{text}");
     }
+    assert_eq!(text.matches("\n  found          exactly the first ").count(), 3, "{text}");
+}
+
+/// The number that stands behind a text.
+fn number(text: &str, before: &str) -> u64 {
+    let digits = text.split(before).nth(1).map(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != ' ').next());
+    digits
+        .flatten()
+        .and_then(|digits| digits.replace(' ', "").parse().ok())
+        .unwrap_or_else(|| panic!("{before}: {text}"))
+}
+
+#[test]
+fn the_demo_cuts_a_program_of_typed_objects_whatever_the_seed() {
+    for seed in ["2", "3", "4", "5"] {
+        let nothing_else = ["demo", "--model-ops", "20", "--rtl-ops", "0", "--table-ops", "0"];
+        let text = printed(&[&nothing_else[..], &["--typed-ops", "200", "--seed", seed]].concat());
+        let (_, typed) = text.split_once("Typed Rust").expect("it is shown");
+        let (_, counts) = typed.split_once("at that time   ").expect("it was cut");
+        let acknowledged = number(counts, "begun, ");
+        let kept = number(counts, "exactly the first ");
+        assert!((acknowledged..=acknowledged + 1).contains(&kept) && kept <= 200, "{typed}");
+        assert!(number(counts, "posted         ") >= 2 * acknowledged, "{typed}");
+    }
+}
+
+#[test]
+fn the_demo_cuts_an_unmodified_program_for_pmdk() {
+    let Some(program) = nearpm_pmemobj_programs::Program::compile("power_cut") else { return };
+    let library = nearpm_pmemobj_programs::library();
+    let library = library.parent().expect("it lies in a folder").to_str().expect("a path");
+    let path = program.binary().to_str().expect("a path");
+    let small = ["demo", "--model-ops", "20", "--rtl-ops", "0", "--typed-ops", "0", "--table-ops", "0"];
+    let run = |program, library| {
+        nearpm(&[&small[..], &["--pmdk-ops", "60", "--pmdk-program", program, "--pmdk-library", library]].concat())
+    };
+    let output = run(path, library);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (_, shown) = text.split_once("\nC program for PMDK, transactions").expect("it is shown");
+    assert!(number(shown, " of the card, ") > 60, "commands are posted: {shown}");
+    assert!(number(shown, "at cycle ") <= number(shown, "without a cut  "), "{shown}");
+    assert!(number(shown, "at that time   ") <= 60 && shown.contains("nothing acknowledged lost"), "{shown}");
+    // A program that is none, and a library without a card.
+    assert!(!run("/bin/false", library).status.success());
+    assert!(!run(path, "/no/such/folder").status.success());
 }
 
 #[test]

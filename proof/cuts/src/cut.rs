@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use nearpm_sim::host::{Cut, Event};
+use nearpm_sim::host::{Cut, CutRecord, Event};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -20,6 +20,13 @@ pub enum Moment {
     Access(u64),
     /// Somewhere in the operations, close to something that the card does.
     Random,
+}
+
+impl Moment {
+    /// When a power cut came.
+    pub fn of(record: &CutRecord) -> Moment {
+        record.access.map_or(Moment::Cycle(record.cycle), Moment::Access)
+    }
 }
 
 /// One power cut that is asked for.

@@ -52,7 +52,7 @@ impl Rig {
     }
 
     /// Where the pool lies.
-    fn location(&self) -> String {
+    pub fn location(&self) -> String {
         format!("card:{}/job", self.name)
     }
 

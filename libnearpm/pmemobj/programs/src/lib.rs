@@ -37,9 +37,10 @@ fn dependencies() -> PathBuf {
     own.parent().expect("it lies in a folder").to_owned()
 }
 
-/// The package whose test this is, which is one of the two libraries.
-fn package() -> String {
-    std::env::var("CARGO_PKG_NAME").expect("cargo and nextest name the package whose test they run")
+/// The package of the library that is tested: the one whose test this is, or the one with a card for tests of others.
+fn package() -> &'static str {
+    let own = std::env::var("CARGO_PKG_NAME").expect("cargo and nextest name the package whose test they run");
+    if own == "nearpm-pmemobj" { "nearpm-pmemobj" } else { "nearpm-pmemobj-card" }
 }
 
 /// The newest static library: cargo has built it with this test.
@@ -147,6 +148,11 @@ impl Program {
             .expect("gcc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(Program { name: name.to_owned(), binary, folder })
+    }
+
+    /// Where the compiled program lies, while this lives.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// Runs the program on a library with a new pool, with more variables of the environment.

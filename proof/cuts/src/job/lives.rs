@@ -338,11 +338,7 @@ impl Life<'_> {
     /// The cut that ended this life.
     fn fall(&self) -> Fall {
         let (record, saved) = self.rig.last_cut().expect("the power is off");
-        let moment = match (self.struck.get(), record.access) {
-            (Some(operation), _) => Moment::Operation(operation),
-            (None, Some(access)) => Moment::Access(access),
-            (None, None) => Moment::Cycle(record.cycle),
-        };
+        let moment = self.struck.get().map_or_else(|| Moment::of(&record), Moment::Operation);
         // The next generation is armed when the replay is over.
         let during = match self.before {
             Some(before) if before.generation == saved.generation => match before.image {

@@ -13,7 +13,8 @@ use nearpm_text::{grouped, size, time};
 /// What a run found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    pub(super) title: String,
+    /// What was run.
+    pub title: String,
     /// The power cuts, in their order.
     pub crashes: Vec<Crash>,
     /// Operations, time, and counters of a run without a power cut.

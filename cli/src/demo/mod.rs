@@ -1,5 +1,8 @@
 //! `nearpm demo`: the main job.
 
+mod pmdk;
+mod typed;
+
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -25,7 +28,13 @@ pub struct DemoArguments {
     /// Inserts on the Verilated RTL, with a power cut; 0 leaves it out
     #[arg(long, default_value_t = 2_000)]
     pub rtl_ops: usize,
-    /// Inserts for each row of the table
+    /// Transfers of the program of typed objects, with a power cut; 0 leaves it out
+    #[arg(long, default_value_t = 5_000)]
+    pub typed_ops: usize,
+    /// The program for PMDK.
+    #[command(flatten)]
+    pub pmdk: pmdk::PmdkArguments,
+    /// Inserts for each row of the table; 0 leaves it out
     #[arg(long, default_value_t = 10_000)]
     pub table_ops: usize,
     /// Seed of everything
@@ -63,11 +72,24 @@ pub fn command(arguments: &DemoArguments) -> Result<()> {
         println!("{}", Job::new(&job, SimulatedCard::Rtl.cards(job.memory_ports)?).run::<BTree>()?);
     }
 
-    println!("# What the card is worth\n");
-    println!("{}", worth(&RunArguments { ops: arguments.table_ops, ..job }, &model)?);
+    if arguments.typed_ops > 0 {
+        println!("{}", typed::run(arguments.typed_ops, arguments.seed, &model)?);
+    }
+    match pmdk::run(&arguments.pmdk, arguments.seed)? {
+        Some(shown) => println!("{shown}"),
+        None => println!("{NO_PMDK_PROGRAM}\n"),
+    }
+
+    if arguments.table_ops > 0 {
+        println!("# What the card is worth\n");
+        println!("{}", worth(&RunArguments { ops: arguments.table_ops, ..job }, &model)?);
+    }
     eprintln!("wall-clock time: {:.1} s", started.elapsed().as_secs_f64());
     Ok(())
 }
+
+const NO_PMDK_PROGRAM: &str =
+    "C program for PMDK: left out; `./x run` has one where PMDK's headers are installed (Debian: libpmemobj-dev)";
 
 /// What the times rest on.
 const ASSUMPTIONS: &str = "\

@@ -147,9 +147,16 @@ fn a_card_that_has_gone_is_named() {
 fn only_pools_with_transactions_are_striped() {
     let cards = Registered::new(2);
     let both = cards.on(&[0, 1], "p");
-    let direct = DirectPool::create(&both, 2 * MEMBER_BYTES, &Options::new()).map(drop);
-    assert!(matches!(problem(direct).1, Problem::BadOption { .. }));
+    // One sentence, with what to do instead, whatever is to bring commits home.
+    let by_pointer = |refused: Result<DirectPool, Error>| {
+        let (_, refused) = problem(refused.map(drop));
+        let remedy = "a pool over several cards is reached by offsets alone; use Options::create and Options::open";
+        assert!(matches!(refused, Problem::BadOption { what } if what == remedy), "{refused}");
+    };
+    let ways = || Mechanism::ALL.into_iter().map(Some).chain([None]).map(|by| Options::new().mechanism(by));
+    ways().for_each(|way| by_pointer(DirectPool::create(&both, 2 * MEMBER_BYTES, &way)));
     let pool = options().create(&both, 2 * MEMBER_BYTES).unwrap();
+    ways().for_each(|way| by_pointer(DirectPool::open(&both, &way)));
     let object = pool.tx(|tx| tx.alloc(64)).unwrap();
     assert!(matches!(problem(pool.store(object, &[1])).1, Problem::BadOption { .. }));
     assert!(matches!(problem(pool.undolog_create(0, object, 8)).1, Problem::BadOption { .. }));

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each program runs on a card that is a mock, at two numbers of transactions, whose difference is divided by that of the numbers. What is executed inside of
-//! accesses to the card and inside of checksums is not counted.
+//! accesses to the card is not collected, and what is collected of checksums is taken away: the mock, which makes the copies inside of accesses, makes
+//! checksums, too, so that collection cannot be switched by both.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -231,17 +232,44 @@ fn paths(program: Program) -> Vec<Case> {
     Configuration::choices().into_iter().map(of).collect()
 }
 
+/// The function that makes checksums.
+const CHECKSUM: &str = "hw_x86_64::crc32c";
+
+/// What a profile of callgrind's has of all functions, and of those that make checksums: instructions of their own.
+fn all_and_checksums(profile: &str) -> Result<[u64; 2]> {
+    let (mut names, mut is_checksum, mut is_call) = (BTreeMap::new(), false, false);
+    let mut sums = [0, 0];
+    for line in profile.lines() {
+        // A name is said once, where it calls or is called, and its number from then on.
+        let [function, called] = ["fn=", "cfn="].map(|key| line.strip_prefix(key));
+        if let Some(function) = function.or(called) {
+            let (number, name) = function.split_once(' ').unwrap_or((function, ""));
+            let makes_checksums = *names.entry(number).or_insert_with(|| name.contains(CHECKSUM));
+            is_checksum = if called.is_some() { is_checksum } else { makes_checksums };
+        } else if line.starts_with("calls=") {
+            // What the called function took stands on the next line.
+            is_call = true;
+        } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
+            let cost: u64 = match line.split_once(' ') {
+                Some((_, cost)) => cost.trim().parse().with_context(|| format!("{line:?} has no number"))?,
+                None => 0,
+            };
+            if !std::mem::take(&mut is_call) {
+                sums[0] += cost;
+                sums[1] += if is_checksum { cost } else { 0 };
+            }
+        }
+    }
+    Ok(sums)
+}
+
 /// Instructions of this program with some arguments, but for those outside.
 fn counted(arguments: &[String]) -> Result<u64> {
     let folder = tempfile::tempdir()?;
+    let profile = folder.path().join("out");
     let output = Command::new("valgrind")
-        .args([
-            "--tool=callgrind",
-            "--toggle-collect=*xoutsidex*",
-            "--toggle-collect=*hw_x86_64::crc32c*",
-            "--collect-atstart=yes",
-        ])
-        .arg(format!("--callgrind-out-file={}", folder.path().join("out").display()))
+        .args(["--tool=callgrind", "--toggle-collect=*xoutsidex*", "--collect-atstart=yes"])
+        .arg(format!("--callgrind-out-file={}", profile.display()))
         .arg(std::env::current_exe()?)
         .args(arguments)
         .output()
@@ -249,7 +277,13 @@ fn counted(arguments: &[String]) -> Result<u64> {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "{arguments:?}: {text}");
     let line = text.lines().find_map(|line| line.split("Collected :").nth(1)).context("callgrind says nothing")?;
-    Ok(line.trim().parse()?)
+    let collected: u64 = line.trim().parse()?;
+    let [all, checksums] = all_and_checksums(&std::fs::read_to_string(profile)?)?;
+    ensure!(all == collected, "{arguments:?}: the profile has {all} instructions of {collected}");
+    // Without a log there is nothing to sum.
+    let has_log = arguments.iter().any(|argument| argument.contains("cpu") || argument.contains("card"));
+    ensure!(checksums > 0 || !has_log, "{arguments:?}: no function has the name {CHECKSUM}");
+    Ok(collected - checksums)
 }
 
 /// Instructions a transaction of a run with such arguments and a number of transactions behind them.
@@ -330,6 +364,7 @@ fn main() -> Result<()> {
             let case = paths(program(of)?).into_iter().find(|case| compute::path(case) == path);
             execute(&case.context("there is no such path")?, count.parse()?)
         }
+        ["counted", ..] => Ok(println!("{}", counted(&arguments[1..])?)),
         ["in-cache", of, mechanism, count] => {
             let mechanism = Mechanism::ALL.into_iter().find(|m| m.name() == mechanism).context("no such mechanism")?;
             compute::execute(program(of)?, mechanism, COUNTS[1], count.parse()?)

@@ -1,5 +1,7 @@
 //! The simulated computer with the card.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ struct KeptCard {
     card: Box<ModelCard>,
     image: Arc<Image>,
     commands: Commands,
+    /// Has the virtual time of what arrived last, for whoever follows the program.
+    clock: Option<Arc<File>>,
 }
 
 impl CardCore for KeptCard {
@@ -36,6 +40,13 @@ impl CardCore for KeptCard {
     }
 
     fn submit(&mut self, access: Access) -> Ticket {
+        if let Some(clock) = &self.clock {
+            let ps = self.card.cycle() * self.card.period_ps();
+            if let Err(error) = clock.write_all_at(&ps.to_le_bytes(), 0) {
+                eprintln!("libpmemobj: NEARPM_CARD_CLOCK cannot be written: {error}");
+                std::process::abort();
+            }
+        }
         match &access {
             Access::PmWrite { address, data, strobes } => self.image.store(*address, data, *strobes),
             Access::CommandWrite { offset, data, strobes } => self.commands.write(*offset, data, *strobes, &self.image),
@@ -97,6 +108,13 @@ fn at_rest(file: &Path, medium: Medium) -> Result<Medium, String> {
     Ok(machine.medium().expect("the power is off"))
 }
 
+/// The file that `NEARPM_CARD_CLOCK` names.
+fn clock_from_environment() -> Result<Option<File>, String> {
+    let Some(path) = std::env::var_os("NEARPM_CARD_CLOCK").filter(|path| !path.is_empty()) else { return Ok(None) };
+    let made = File::create(&path);
+    made.map(Some).map_err(|error| format!("NEARPM_CARD_CLOCK: {} cannot be made: {error}", Path::new(&path).display()))
+}
+
 impl Computer {
     /// Puts the card in and makes it known under a name.
     pub fn start(file: &Path, name: &str, cut: Option<CardCut>) -> Result<Computer, String> {
@@ -105,9 +123,11 @@ impl Computer {
         let hostile = cut.filter(|cut| cut.hostile);
         let parameters = hostile.map_or(Parameters::default(), |cut| Parameters::default().adversarial(cut.seed));
         let kept = image.clone();
+        let clock = clock_from_environment()?.map(Arc::new);
         let power = move |medium| {
             let card = Box::new(ModelCard::new(Config::default(), medium));
-            Box::new(KeptCard { card, image: kept.clone(), commands: Commands::default() }) as Box<dyn CardCore>
+            Box::new(KeptCard { card, image: kept.clone(), commands: Commands::default(), clock: clock.clone() })
+                as Box<dyn CardCore>
         };
         let machine = Machine::new(parameters, &power, medium);
         if let Some(cut) = cut {

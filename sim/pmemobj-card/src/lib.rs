@@ -11,7 +11,8 @@
 //!   boots the card on that, which replays the save, and shuts it down in order before it goes on.
 //! - FILE is always that of a card that was shut down, or whose power has failed; what changes all of it is written beside it and renamed.
 //!
-//! Time is virtual. Nothing here says how fast anything is.
+//! Time is virtual: how long a program takes says nothing. `NEARPM_CARD_CLOCK` names a file that holds the virtual time at which an access has
+//! arrived last, in picoseconds (eight bytes, little-endian), for who follows the program (`tests/virtual_time.rs`).
 //!
 //! | file | holds |
 //! |---|---|

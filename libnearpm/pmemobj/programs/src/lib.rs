@@ -1,6 +1,10 @@
 //! Links the library once, compiles C programs, and runs them.
 
+pub mod callgrind;
+mod follow;
 pub mod rig;
+
+pub use follow::Followed;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -217,27 +221,54 @@ impl Program {
         command.output().expect("valgrind runs")
     }
 
-    /// Runs a program of the comparison with PMDK on the card whose memory lies in a folder.
-    pub fn on_card(&self, folder: &Path, arguments: &[String], variables: &[(&str, &str)]) -> Output {
-        let mut command = Command::new(&self.binary);
+    /// A run of a program of the comparison with PMDK on the card whose memory lies in a folder.
+    fn on_card(&self, folder: &Path, command: &mut Command, arguments: &[String], variables: &[(&str, &str)]) {
         command
             .args(arguments)
             .env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"))
             .env("NEARPM_CARD", folder.join(CARD))
             .env("NEARPM_CARD_BYTES", CARD_BYTES)
+            .env("NEARPM_STATISTICS", "1")
+            .env_remove("NEARPM_MODE")
             .env_remove("PMEMOBJ_CONF")
             .env_remove("PMEMOBJ_CONF_FILE")
             .envs(variables.iter().copied());
-        command.output().expect("the program runs")
+    }
+
+    /// Runs it, and asks the card's clock where its timed part begins and ends.
+    pub fn followed_on_card(&self, folder: &Path, arguments: &[String], variables: &[(&str, &str)]) -> Followed {
+        let clock = folder.join("clock");
+        let mut command = Command::new(&self.binary);
+        self.on_card(folder, &mut command, arguments, variables);
+        command.arg("--counted").env("NEARPM_CARD_CLOCK", &clock);
+        follow::follow(command, || {
+            let now = std::fs::read(&clock).expect("the card's clock has a file");
+            u64::from_le_bytes(now.try_into().expect("it has eight bytes"))
+        })
+    }
+
+    /// What callgrind writes of a run, without what is executed inside of functions of such names.
+    pub fn profiled_on_card(
+        &self,
+        folder: &Path,
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        outside: &[String],
+    ) -> String {
+        let profile = folder.join("profile");
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--collect-atstart=yes"]);
+        command.arg(format!("--callgrind-out-file={}", profile.display()));
+        command.args(outside.iter().map(|name| format!("--toggle-collect={name}"))).arg(&self.binary);
+        self.on_card(folder, &mut command, arguments, variables);
+        let output = command.output().expect("valgrind runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);
+        std::fs::read_to_string(profile).expect("callgrind writes what it counted")
     }
 
     /// Instructions that the program executes with these arguments and a pool of its own, as callgrind counts them. It must succeed.
     pub fn instructions(&self, arguments: &[&str]) -> u64 {
-        self.instructions_with(arguments, &[])
-    }
-
-    /// The same with more variables of the environment.
-    pub fn instructions_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> u64 {
         let pools = self.folder_for_pools(Library::WorkingCopy);
         let counts = pools.path().join("counts");
         let mut command = Command::new("valgrind");
@@ -245,7 +276,6 @@ impl Program {
         command.arg(format!("--pool={}", pools.path().join("pool").display())).args(arguments);
         command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
         command.env("PMEM_IS_PMEM_FORCE", "1").env_remove("PMEMOBJ_CONF").env_remove("PMEMOBJ_CONF_FILE");
-        command.envs(variables.iter().copied());
         let output = command.output().expect("valgrind runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);

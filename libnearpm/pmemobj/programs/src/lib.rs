@@ -257,9 +257,10 @@ impl Program {
     ) -> String {
         let profile = folder.join("profile");
         let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--collect-atstart=yes"]);
-        command.arg(format!("--callgrind-out-file={}", profile.display()));
-        command.args(outside.iter().map(|name| format!("--toggle-collect={name}"))).arg(&self.binary);
+        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", profile.display()));
+        // Each toggle says that nothing is collected at the start.
+        command.args(outside.iter().map(|name| format!("--toggle-collect={name}"))).arg("--collect-atstart=yes");
+        command.arg(&self.binary);
         self.on_card(folder, &mut command, arguments, variables);
         let output = command.output().expect("valgrind runs");
         let text = String::from_utf8_lossy(&output.stderr);

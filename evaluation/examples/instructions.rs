@@ -28,6 +28,7 @@ use nearpm_evaluation::plan::{OURS, Scope};
 use nearpm_evaluation::served::{Alone, EPOCH};
 use nearpm_evaluation::working_copy;
 use nearpm_interface::geometry::POOLS_BASE;
+use nearpm_pmemobj_programs::callgrind;
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Setup, Workload};
 use nearpm_workloads::store::{Bare, Lean, Store};
@@ -235,34 +236,6 @@ fn paths(program: Program) -> Vec<Case> {
 /// The function that makes checksums.
 const CHECKSUM: &str = "hw_x86_64::crc32c";
 
-/// What a profile of callgrind's has of all functions, and of those that make checksums: instructions of their own.
-fn all_and_checksums(profile: &str) -> Result<[u64; 2]> {
-    let (mut names, mut is_checksum, mut is_call) = (BTreeMap::new(), false, false);
-    let mut sums = [0, 0];
-    for line in profile.lines() {
-        // A name is said once, where it calls or is called, and its number from then on.
-        let [function, called] = ["fn=", "cfn="].map(|key| line.strip_prefix(key));
-        if let Some(function) = function.or(called) {
-            let (number, name) = function.split_once(' ').unwrap_or((function, ""));
-            let makes_checksums = *names.entry(number).or_insert_with(|| name.contains(CHECKSUM));
-            is_checksum = if called.is_some() { is_checksum } else { makes_checksums };
-        } else if line.starts_with("calls=") {
-            // What the called function took stands on the next line.
-            is_call = true;
-        } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
-            let cost: u64 = match line.split_once(' ') {
-                Some((_, cost)) => cost.trim().parse().with_context(|| format!("{line:?} has no number"))?,
-                None => 0,
-            };
-            if !std::mem::take(&mut is_call) {
-                sums[0] += cost;
-                sums[1] += if is_checksum { cost } else { 0 };
-            }
-        }
-    }
-    Ok(sums)
-}
-
 /// Instructions of this program with some arguments, but for those outside.
 fn counted(arguments: &[String]) -> Result<u64> {
     let folder = tempfile::tempdir()?;
@@ -278,7 +251,7 @@ fn counted(arguments: &[String]) -> Result<u64> {
     ensure!(output.status.success(), "{arguments:?}: {text}");
     let line = text.lines().find_map(|line| line.split("Collected :").nth(1)).context("callgrind says nothing")?;
     let collected: u64 = line.trim().parse()?;
-    let [all, checksums] = all_and_checksums(&std::fs::read_to_string(profile)?)?;
+    let (all, [checksums]) = callgrind::own_instructions(&std::fs::read_to_string(profile)?, [CHECKSUM]);
     ensure!(all == collected, "{arguments:?}: the profile has {all} instructions of {collected}");
     // Without a log there is nothing to sum.
     let has_log = arguments.iter().any(|argument| argument.contains("cpu") || argument.contains("card"));

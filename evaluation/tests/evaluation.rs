@@ -101,6 +101,26 @@ fn lean_undo_and_working_copies_are_run_and_charged_by_their_paths() {
     assert!(run::run(&wrong, &profile(OURS), &Compute::stored().unwrap(), None).is_err());
 }
 
+/// Commits of working copies that a mechanism brings home: by commands where a card does it, by none where the processor does.
+#[test]
+fn working_copies_are_run_with_each_mechanism_by_processor_and_card() {
+    for mechanism in Mechanism::ALL {
+        for configuration in [Configuration::CopyCpu, Configuration::CopyCard] {
+            let case = Scope::TINY.by_path(OURS, Program::Btree, mechanism, configuration);
+            let outcome = ran(&case);
+            assert_eq!(outcome, ran(&case), "{case}");
+            assert_eq!(outcome.counts["commands"] > 0, configuration.uses_card(), "{case}: {outcome:?}");
+            assert_eq!(outcome.counts["epochs"] > 0, mechanism.has_epochs(), "{case}: {outcome:?}");
+            // Where a commit is durable when it returns it has a fence of its own.
+            let fences = outcome.counts["fences"];
+            assert!(mechanism.has_epochs() || fences >= case.count as u64, "{case}: {outcome:?}");
+            assert!(fences > 0 && outcome.ns > 0.0, "{case}: {outcome:?}");
+            let parts: f64 = outcome.breakdown.values().sum();
+            assert!((parts / outcome.ns - 1.0).abs() < 0.02, "{case}: {parts} of {} ns", outcome.ns);
+        }
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let case = Scope::TINY.case(OURS, Program::Btree, Mechanism::Undo, Configuration::Card);

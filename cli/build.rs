@@ -19,7 +19,8 @@ fn git(arguments: &[&str]) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// The commit of the sources; `None` where they are not in git, as those of a tarball that lies below another repository are not.
+/// The commit of the sources; `None` where they are not in git, as those of a tarball that lies
+/// below another repository are not.
 fn commit() -> Option<String> {
     git(&["ls-files", "build.rs"])?;
     let head = git(&["rev-parse", "--short=12", "HEAD"])?;

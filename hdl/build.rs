@@ -1,11 +1,13 @@
-//! Takes the checksum of all that generated Verilog depends on, under which programs share it (`nearpm_verilate::kept`).
+//! Takes the checksum of all that generated Verilog depends on, under which programs share it
+//! (`nearpm_verilate::kept`).
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// This crate, the formats that it takes from `nearpm-interface`, and the versions of other people's crates.
+/// This crate, the formats that it takes from `nearpm-interface`, and the versions of other
+/// people's crates.
 const SOURCES: [&str; 5] = ["build.rs", "src", "derive/src", "../interface/src", "../Cargo.lock"];
 
 /// All files at or below a path, in the order of their names.

@@ -1,7 +1,8 @@
 //! The execution side of the card as a bitstream for an ECP5-85k, by open tools.
 //!
-//! The whole card does not fit: with four units its execution side alone takes four fifths of the part. What is built is the execution side
-//! with one unit, of the card's own source; `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and four wires for a host around it,
+//! The whole card does not fit: with four units its execution side alone takes four fifths of the
+//! part. What is built is the execution side with one unit, of the card's own source;
+//! `ecp5/nearpm_ecp5.v` puts its memory, 256 KiB of block RAM, and four wires for a host around it,
 //! `ecp5/board.lpf` the pins of a board.
 
 use std::path::Path;
@@ -27,8 +28,8 @@ const BLOCK_RAM: &str = include_str!("../ecp5/dp16kd.v");
 /// Synthesis for place and route (`mapped.json`) and for simulation (`netlist.v`).
 const SYNTHESIS: &str = "read_verilog -sv design.v; synth_ecp5 -top nearpm_ecp5 -abc9; delete t:$scopeinfo; \
                          write_json mapped.json; write_verilog -noattr netlist.v";
-/// Options for place and route: the part, and everything that the result depends on. The clock asked for is above the aim of 100 MHz, at which the
-/// router stops to look for shorter ways.
+/// Options for place and route: the part, and everything that the result depends on. The clock
+/// asked for is above the aim of 100 MHz, at which the router stops to look for shorter ways.
 const PLACE: &[&str] =
     &["--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", "1", "--freq", "110", "--timing-allow-fail"];
 /// Its files.
@@ -69,7 +70,8 @@ pub fn design() -> String {
     format!("{HARNESS}{}", nearpm_hdl::generate_execution_side::<UNITS>())
 }
 
-/// Checksum of all that goes into the bitstream: the Verilog, the pins, and what the tools are told.
+/// Checksum of all that goes into the bitstream: the Verilog, the pins, and what the tools are
+/// told.
 pub fn source(design: &str) -> String {
     let [place, files, pack] = [PLACE, PLACE_FILES, PACK].map(|options| options.join(" "));
     checksum([design, PINS, SYNTHESIS, &place, &files, &pack].join("\n").as_bytes())
@@ -155,7 +157,8 @@ pub fn longest_path(folder: &Path) -> Result<Vec<String>> {
     Ok(clocked["path"].as_array().context("a path without cells")?.iter().map(step).collect())
 }
 
-/// The netlist that [`synthesise`] left in `folder` with models of its cells, as one text for a simulator; its top module is [`TOP`].
+/// The netlist that [`synthesise`] left in `folder` with models of its cells, as one text for a
+/// simulator; its top module is [`TOP`].
 ///
 /// # Errors
 /// yosys fails.

@@ -10,8 +10,8 @@
 //! | [`tools`] | the open tools and how they are run |
 //! | [`vcu118`] | what the VCU118's flow (`vcu118/build.tcl`) takes, and how large and deep it is |
 //!
-//! No open tool gives timing for the VCU118's part (XCVU9P), so the depth in LUT levels stands for it: at 300 MHz a path should
-//! have at most six between registers, carry chains not counted.
+//! No open tool gives timing for the VCU118's part (XCVU9P), so the depth in LUT levels stands for
+//! it: at 300 MHz a path should have at most six between registers, carry chains not counted.
 
 pub mod ecp5;
 pub mod manifest;

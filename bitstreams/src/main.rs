@@ -9,11 +9,12 @@ use nearpm_bitstreams::manifest::Manifest;
 use nearpm_bitstreams::netlist::Netlist;
 use nearpm_bitstreams::{vcu118, yosys};
 
-/// Maps the modules of the VCU118's design to its cells, prints what they take and how deep they are, and writes their part of
-/// `bitstreams/manifest.toml`.
+/// Maps the modules of the VCU118's design to its cells, prints what they take and how deep they
+/// are, and writes their part of `bitstreams/manifest.toml`.
 #[derive(Parser)]
 struct Arguments {
-    /// A Verilog file to map instead, such as `nearpm verilog --out DIR` writes. The manifest is left alone.
+    /// A Verilog file to map instead, such as `nearpm verilog --out DIR` writes. The manifest is
+    /// left alone.
     verilog: Option<PathBuf>,
     /// Its module to take as the top.
     #[arg(long, default_value = "nearpm_card", requires = "verilog")]

@@ -33,8 +33,9 @@ fn is_sampled(cell: &str, port: &str) -> bool {
     (cell.starts_with("RAM") && !cell.starts_with("RAMB") && written) || cell.starts_with("SRL")
 }
 
-/// Whether an input of a combinational cell reaches one of its outputs. A carry chain passes upwards only, and each read port
-/// of a LUT RAM follows its own address: taken as one, such a cell would seem to close loops that are none.
+/// Whether an input of a combinational cell reaches one of its outputs. A carry chain passes
+/// upwards only, and each read port of a LUT RAM follows its own address: taken as one, such a cell
+/// would seem to close loops that are none.
 fn feeds(cell: &str, input: (&str, usize), output: (&str, usize)) -> bool {
     if cell.starts_with("CARRY") {
         return input.1 <= output.1;
@@ -180,7 +181,8 @@ impl Netlist {
         Ok(self.deeper_than(0)?.into_iter().next().unwrap_or_default())
     }
 
-    /// How many flip-flops and block RAMs lie behind so many levels, by that number: at the deepest of their inputs.
+    /// How many flip-flops and block RAMs lie behind so many levels, by that number: at the deepest
+    /// of their inputs.
     pub fn registers_by_levels(&self) -> Result<Vec<u64>> {
         let levels = self.levels()?;
         let depth = |net: &u64| self.driver_of.get(net).map_or(0, |&driver| levels[driver]);
@@ -193,8 +195,8 @@ impl Netlist {
         Ok(counts)
     }
 
-    /// The deepest path to each net (a bit of it stands for all) at the inputs of registers, and at outputs, that lies behind more than `limit` levels;
-    /// deepest first.
+    /// The deepest path to each net (a bit of it stands for all) at the inputs of registers, and at
+    /// outputs, that lies behind more than `limit` levels; deepest first.
     pub fn deeper_than(&self, limit: usize) -> Result<Vec<Path>> {
         let levels = self.levels()?;
         let depth = |net: &u64| self.driver_of.get(net).map_or(0, |&driver| levels[driver]);
@@ -227,7 +229,8 @@ impl Netlist {
         self.names.get(&net).cloned().unwrap_or_default()
     }
 
-    /// LUT levels behind each driver. Iterative, because carry chains make paths of thousands of cells.
+    /// LUT levels behind each driver. Iterative, because carry chains make paths of thousands of
+    /// cells.
     fn levels(&self) -> Result<Vec<usize>> {
         let mut levels = vec![None; self.drivers.len()];
         let mut open = vec![false; self.drivers.len()];

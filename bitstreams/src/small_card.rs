@@ -1,7 +1,9 @@
-//! Whether a whole card, with small tables, fits an ECP5-85k: mapped, placed, and routed as far as a router gets in some minutes.
+//! Whether a whole card, with small tables, fits an ECP5-85k: mapped, placed, and routed as far as
+//! a router gets in some minutes.
 //!
-//! Nothing of a board stands around it. Its inputs are a chain of flip-flops that is shifted in by one wire, its outputs are folded to one: that is less
-//! than any memory and any host would take, so where this does not fit, no card of these sizes does.
+//! Nothing of a board stands around it. Its inputs are a chain of flip-flops that is shifted in by
+//! one wire, its outputs are folded to one: that is less than any memory and any host would take,
+//! so where this does not fit, no card of these sizes does.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -168,7 +170,8 @@ impl Mapped {
     }
 }
 
-/// Places and routes what [`map`] has left in `folder`; `tell` is told of each line that says how far the router is.
+/// Places and routes what [`map`] has left in `folder`; `tell` is told of each line that says how
+/// far the router is.
 ///
 /// # Errors
 /// nextpnr is missing or does not start.

@@ -26,7 +26,8 @@ impl Tool {
         }
     }
 
-    /// Where it was installed: what its variable says (`$YOSYS`, `$NEXTPNR_ECP5`, `$ECPPACK`), or `.tools/venv` of the workspace.
+    /// Where it was installed: what its variable says (`$YOSYS`, `$NEXTPNR_ECP5`, `$ECPPACK`), or
+    /// `.tools/venv` of the workspace.
     ///
     /// # Errors
     /// It is not there.

@@ -13,14 +13,16 @@ use nearpm_hdl::{BRIDGE_MODULE, GeneratedCard, MODULE, MemoryPorts, Parameters};
 
 /// The card and the bridge by their modules' names.
 ///
-/// The board's memory is volatile and the board has no energy of its own: the card does not say that it is safe from power cuts. No link to
-/// other cards is on the board, nor does it say that there is one.
+/// The board's memory is volatile and the board has no energy of its own: the card does not say
+/// that it is safe from power cuts. No link to other cards is on the board, nor does it say that
+/// there is one.
 pub fn modules() -> [(&'static str, GeneratedCard); 2] {
     let parameters = Parameters { power_fail_safe: false, memory_ports: MemoryPorts::Two, peers: false };
     [(MODULE, nearpm_hdl::generated(&parameters)), (BRIDGE_MODULE, nearpm_hdl::generated_bridge())]
 }
 
-/// LUT levels between registers that a path should have at most at 300 MHz, carry chains not counted.
+/// LUT levels between registers that a path should have at most at 300 MHz, carry chains not
+/// counted.
 pub const LEVELS: usize = 6;
 
 /// What a module takes when open tools map it to the part's cells.

@@ -20,8 +20,9 @@ pub mod xcvu9p {
 /// The part's LUTs for a simulator.
 const LUTS: &str = include_str!("../vcu118/luts.v");
 
-/// How LUTs are mapped: as `synth_xilinx` does, behind a step that rebuilds the logic for depth (`if -g`), as a vendor's tool does
-/// where timing asks for it. Without that step the mapper takes the depth as it is written.
+/// How LUTs are mapped: as `synth_xilinx` does, behind a step that rebuilds the logic for depth
+/// (`if -g`), as a vendor's tool does where timing asks for it. Without that step the mapper takes
+/// the depth as it is written.
 pub(crate) const MAPPING: &str =
     "strash; &get -n; &fraig -x; &put; scorr; dc2; strash; if -g -K 6; strash; dch -f; if; mfs2\n";
 
@@ -37,7 +38,8 @@ pub(crate) fn script(top: &str) -> String {
     )
 }
 
-/// Maps a module to UltraScale+ cells. `folder` takes the intermediate files; yosys sees nothing else.
+/// Maps a module to UltraScale+ cells. `folder` takes the intermediate files; yosys sees nothing
+/// else.
 pub fn map(verilog: &str, top: &str, folder: &Path) -> Result<Netlist> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join("in.v"), verilog).context("cannot write the Verilog")?;
@@ -57,8 +59,9 @@ pub fn mapped(top: &str, folder: &Path) -> Result<Netlist> {
     Netlist::parse(&json, top)
 }
 
-/// The last commands for a netlist with models of its cells, which become part of it: the simulator sees expressions and not a module for each
-/// cell. Short names make the text a tenth as long. It is left in `gates.v`.
+/// The last commands for a netlist with models of its cells, which become part of it: the simulator
+/// sees expressions and not a module for each cell. Short names make the text a tenth as long. It
+/// is left in `gates.v`.
 pub(crate) fn simulated(top: &str) -> String {
     format!(
         "hierarchy -check -top {top}; proc; flatten; opt_expr; opt_clean -purge; rename -hide w:* c:*; \
@@ -66,7 +69,8 @@ pub(crate) fn simulated(top: &str) -> String {
     )
 }
 
-/// The netlist that [`map`] left in `folder` with yosys' models of its cells, as one text for a simulator.
+/// The netlist that [`map`] left in `folder` with yosys' models of its cells, as one text for a
+/// simulator.
 ///
 /// # Errors
 /// There is none, it has cells without a model, or yosys fails.

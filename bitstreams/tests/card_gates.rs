@@ -1,5 +1,5 @@
-//! The whole card as gates: mapped to the cells of the VCU118's part by open tools, the netlist passes seven scenarios of
-//! the card's smoke test in simulation.
+//! The whole card as gates: mapped to the cells of the VCU118's part by open tools, the netlist
+//! passes seven scenarios of the card's smoke test in simulation.
 //!
 //! Of the thorough tier: 12 minutes on two busy cores, most of it for yosys.
 
@@ -15,7 +15,8 @@ type Scenario = fn(&Cards);
 
 /// Cards made of a netlist.
 fn of_gates(verilog: String) -> Cards {
-    // A netlist is simulated for some thousand cycles: what that would save, its compilation would take many times over.
+    // A netlist is simulated for some thousand cycles: what that would save, its compilation would
+    // take many times over.
     let source = Source::new(MODULE, verilog).with_deny_warnings(false).with_optimised(false);
     Cards::of(Library::build(&source).unwrap_or_else(|error| panic!("{error}")))
 }

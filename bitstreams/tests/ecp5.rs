@@ -1,5 +1,5 @@
-//! The bitstream for the ECP5-85k: the manifest is of today's hardware; in the thorough tier it builds to the byte as the manifest says, and
-//! its gates do what the card does.
+//! The bitstream for the ECP5-85k: the manifest is of today's hardware; in the thorough tier it
+//! builds to the byte as the manifest says, and its gates do what the card does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,8 @@ impl Part {
     }
 }
 
-/// Memory stored and loaded, the status before and after, firmware loaded, two undo logs of 200 bytes issued: sealed entries in memory.
+/// Memory stored and loaded, the status before and after, firmware loaded, two undo logs of 200
+/// bytes issued: sealed entries in memory.
 fn logs_are_durable(verilog: String) {
     let mut part = Part::new(verilog);
     let [count, in_force] = part.status([(0, 8), (61, 1)]);

@@ -1,4 +1,5 @@
-//! The VCU118's flow as far as it can be checked without Vivado: it runs under Tcl, and what it connects fits. In the thorough tier.
+//! The VCU118's flow as far as it can be checked without Vivado: it runs under Tcl, and what it
+//! connects fits. In the thorough tier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -205,7 +206,8 @@ impl Modules {
         self.0.iter().filter_map(|(pin, port)| Some((pin.strip_prefix(&prefix)?, *port))).collect()
     }
 
-    /// Width of a pin. What is no port of ours, no constant and no slice is a clock, a reset or a gate.
+    /// Width of a pin. What is no port of ours, no constant and no slice is a clock, a reset or a
+    /// gate.
     fn bits(&self, notes: &Notes, pin: &str) -> u64 {
         let (cell, name) = split(pin);
         let parameter = match name {
@@ -300,7 +302,8 @@ fn check_streams(notes: &Notes, _: &Modules) -> Vec<String> {
     wrong.map(|(from, to)| format!("{to} is driven by {from}")).collect()
 }
 
-/// AXI bundles that are not at one crossing, and crossings between bundles that do not belong together or have different signals.
+/// AXI bundles that are not at one crossing, and crossings between bundles that do not belong
+/// together or have different signals.
 fn check_bundles(notes: &Notes, modules: &Modules) -> Vec<String> {
     let mut faults = Vec::new();
     for bundle in modules.bundles() {
@@ -367,7 +370,8 @@ fn check_clocks(notes: &Notes, _: &Modules) -> Vec<String> {
     faults
 }
 
-/// Resets that are not made in the clock that they are used with; of a crossing that is the clock of the side that asks.
+/// Resets that are not made in the clock that they are used with; of a crossing that is the clock
+/// of the side that asks.
 fn check_resets(notes: &Notes, _: &Modules) -> Vec<String> {
     let cell = |name: &str, reset: &str| (format!("{name}/{reset}"), notes.clock(name));
     let mut resets = vec![cell("bridge", "rst_n"), cell("card", "rst_n")];
@@ -386,8 +390,9 @@ fn check_resets(notes: &Notes, _: &Modules) -> Vec<String> {
     faults
 }
 
-/// Levels that enter another clock other than through one synchroniser with nothing in front of it: what `report_cdc` calls critical
-/// (UG906, "CDC Rules Precedence": CDC-10 to CDC-12). What is inside of a core is not seen.
+/// Levels that enter another clock other than through one synchroniser with nothing in front of it:
+/// what `report_cdc` calls critical (UG906, "CDC Rules Precedence": CDC-10 to CDC-12). What is
+/// inside of a core is not seen.
 fn check_synchronisers(notes: &Notes, _: &Modules) -> Vec<String> {
     let mut faults = Vec::new();
     for gate in notes.all("cell").filter(|cell| notes.is_gate(cell)) {
@@ -423,8 +428,8 @@ fn bytes(range: &str) -> u128 {
     digits.parse::<u128>().expect("a number") << (10 * unit)
 }
 
-/// Masters that cannot address their slaves as they do: from 0, the window and each memory as large as the memory is, and of the others
-/// all that both ends can say.
+/// Masters that cannot address their slaves as they do: from 0, the window and each memory as large
+/// as the memory is, and of the others all that both ends can say.
 fn check_addresses(notes: &Notes, modules: &Modules) -> Vec<String> {
     let mut faults = Vec::new();
     let memory = u128::from(notes.number("constant_pm_bytes", "CONST_VAL").expect("a size of the memory"));
@@ -550,7 +555,8 @@ fn what_the_flow_connects_fits() {
     assert_eq!(faults(&Notes::of(&folder()), &Modules::new()), Vec::<String>::new());
 }
 
-/// Faults to plant in the design: the text, what stands in its place, and what the checks have to say.
+/// Faults to plant in the design: the text, what stands in its place, and what the checks have to
+/// say.
 const PLANTED: [(&str, &str, &str); 44] = [
     ("[get_bd_cells reference]", "[get_bd_cells buffer]", "there is no buffer"),
     ("card_clock/locked", "clock/locked", "there is no cell of clock/locked"),

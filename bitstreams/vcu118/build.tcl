@@ -2,11 +2,13 @@
 #
 #   vivado -mode batch -source bitstreams/vcu118/build.tcl -tclargs VERILOG OUT [MHZ]
 #
-# VERILOG is the folder that `cargo run -p nearpm-bitstreams --bin vcu118 VERILOG` fills. OUT gets the bitstream, the files for the board's
-# flash, the checkpoints and the reports. It ends with an error where a path misses its time, or a crossing between clocks is critical.
+# VERILOG is the folder that `cargo run -p nearpm-bitstreams --bin vcu118 VERILOG` fills. OUT gets
+# the bitstream, the files for the board's flash, the checkpoints and the reports. It ends with an
+# error where a path misses its time, or a crossing between clocks is critical.
 #
-# MHZ is the card's clock: 300, or 250 or 200 where 300 is not met. Nothing else depends on it: the PCIe block and the bridge stay at 250 MHz,
-# the memories at 300, and every port of the card crosses to them.
+# MHZ is the card's clock: 300, or 250 or 200 where 300 is not met. Nothing else depends on it: the
+# PCIe block and the bridge stay at 250 MHz, the memories at 300, and every port of the card crosses
+# to them.
 
 if {[llength $argv] ni {2 3}} {
     error "build.tcl takes the folder of the Verilog, the folder of the results, and the card's clock if it is not to be 300 MHz"
@@ -24,8 +26,9 @@ file mkdir $out
 create_project -in_memory -part xcvu9p-flga2104-2L-e
 set_property board_part xilinx.com:vcu118:part0:2.4 [current_project]
 set_property target_language Verilog [current_project]
-# The hierarchy of what is read has to be known when the block design refers to our modules. (Public flows in memory set it, too:
-# vkomenda/warpshell-user-template, personas/xilinx_u55n_xdma_gen3x8_v1/default/synth.tcl.)
+# The hierarchy of what is read has to be known when the block design refers to our modules. (Public
+# flows in memory set it, too: vkomenda/warpshell-user-template,
+# personas/xilinx_u55n_xdma_gen3x8_v1/default/synth.tcl.)
 set_property source_mgmt_mode All [current_project]
 foreach name {nearpm_card nearpm_pcie_bridge} {
     set file [file join $verilog $name.v]
@@ -64,8 +67,10 @@ if {[llength $crossings] > 0} {
 # Only of a design that keeps its times and crosses its clocks as it should.
 set bitstream [file join $out nearpm_vcu118.bit]
 write_bitstream -force $bitstream
-# The board configures itself from two quad flash chips of 128 MiB that are read side by side: `spi_flash`, 2 Gbit of MT25QU01G, in
-# `boards/Xilinx/vcu118/2.4/board.xml` of Xilinx/XilinxBoardStore. The size is that of both, and each gets a file of its own, `_primary` and
-# `_secondary` (UG908, "Creating a Configuration Memory File for SPI Dual Quad (x8) Devices"). Same figures: Corundum's VCU118 makefiles.
+# The board configures itself from two quad flash chips of 128 MiB that are read side by side:
+# `spi_flash`, 2 Gbit of MT25QU01G, in `boards/Xilinx/vcu118/2.4/board.xml` of
+# Xilinx/XilinxBoardStore. The size is that of both, and each gets a file of its own, `_primary` and
+# `_secondary` (UG908, "Creating a Configuration Memory File for SPI Dual Quad (x8) Devices"). Same
+# figures: Corundum's VCU118 makefiles.
 write_cfgmem -force -format mcs -interface SPIx8 -size 256 -loadbit "up 0x00000000 $bitstream" -checksum -file \
     [file join $out nearpm_vcu118.mcs]

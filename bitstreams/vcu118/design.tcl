@@ -3,14 +3,16 @@
 #   pcie (250 MHz) == bridge (250 MHz) == crossings == card (300, 250 or 200 MHz)
 #   card == crossings == ddr4_0, ddr4_1 (300 MHz)
 #
-# The card's clock and reset are the memories', not the link's, and so are those of every port between card and bridge: a host that starts
-# again, or a link that goes down, is told to the bridge as `link_down`, and what is under way at the ports runs to its end.
-# Every reset is brought into the clock that it is used with. Of each net the first end drives.
-# Where the names of the cores' parameters are seen in public is in `bitstreams/tests/vendor`, whose test they have to pass.
+# The card's clock and reset are the memories', not the link's, and so are those of every port
+# between card and bridge: a host that starts again, or a link that goes down, is told to the bridge
+# as `link_down`, and what is under way at the ports runs to its end. Every reset is brought into
+# the clock that it is used with. Of each net the first end drives. Where the names of the cores'
+# parameters are seen in public is in `bitstreams/tests/vendor`, whose test they have to pass.
 
-# Every address of a master is one of its slave's: at 0, `range` bytes of it. Segment of a module of ours: the port's `reg0`.
-# Names as in `board/u200/m2/riscv-2021.1.tcl` of eugene-tarassov/vivado-risc-v, which has a module reference as master and as slave, too.
-# The answer is empty where it fails (UG835, "assign_bd_address").
+# Every address of a master is one of its slave's: at 0, `range` bytes of it. Segment of a module of
+# ours: the port's `reg0`. Names as in `board/u200/m2/riscv-2021.1.tcl` of
+# eugene-tarassov/vivado-risc-v, which has a module reference as master and as slave, too. The
+# answer is empty where it fails (UG835, "assign_bd_address").
 proc nearpm_address {space segment range} {
     set assigned [assign_bd_address -offset 0x0 -range $range -target_address_space [get_bd_addr_spaces $space] \
         [get_bd_addr_segs $segment] -force]
@@ -30,7 +32,8 @@ proc nearpm_crossing {name from to from_clock to_clock reset} {
     connect_bd_net [get_bd_pins $reset] [get_bd_pins $name/aresetn]
 }
 
-# A reset, active low, in the clock `clock`: follows `source`, of which `high` says whether it is active high.
+# A reset, active low, in the clock `clock`: follows `source`, of which `high` says whether it is
+# active high.
 proc nearpm_reset {name clock source high} {
     create_bd_cell -type ip -vlnv xilinx.com:ip:proc_sys_reset $name
     set_property -dict [list CONFIG.C_EXT_RESET_HIGH $high] [get_bd_cells $name]
@@ -44,8 +47,9 @@ proc nearpm_gate {name operation} {
     set_property -dict [list CONFIG.C_OPERATION $operation CONFIG.C_SIZE {1}] [get_bd_cells $name]
 }
 
-# One memory of the board: 2 GiB, 64 bits, DDR4-2400, so that its own clock has 300 MHz. Part, widths and times are those that the board's files give
-# to this interface; the chip that would hold check bits has no pins in it.
+# One memory of the board: 2 GiB, 64 bits, DDR4-2400, so that its own clock has 300 MHz. Part,
+# widths and times are those that the board's files give to this interface; the chip that would hold
+# check bits has no pins in it.
 proc nearpm_memory {number} {
     set name ddr4_$number
     create_bd_cell -type ip -vlnv xilinx.com:ip:ddr4 $name
@@ -72,17 +76,20 @@ proc nearpm_memory {number} {
         connect_bd_intf_net [get_bd_intf_ports $port] [get_bd_intf_pins $name/$pin]
     }
     set_property CONFIG.FREQ_HZ 250000000 [get_bd_intf_ports c0_sys_clk_$number]
-    # Its reset (active high) is not used: it starts by itself when the part is configured, and must not forget what it holds because somebody
-    # presses the board's button, to which the board's files would join it.
+    # Its reset (active high) is not used: it starts by itself when the part is configured, and must
+    # not forget what it holds because somebody presses the board's button, to which the board's
+    # files would join it.
     create_bd_cell -type ip -vlnv xilinx.com:ip:xlconstant constant_sys_rst_$number
     set_property -dict [list CONFIG.CONST_WIDTH 1 CONFIG.CONST_VAL 0] [get_bd_cells constant_sys_rst_$number]
     connect_bd_net [get_bd_pins constant_sys_rst_$number/dout] [get_bd_pins $name/sys_rst]
-    # Its AXI port begins with the memory's own clock, which is before it is calibrated and so before the card.
+    # Its AXI port begins with the memory's own clock, which is before it is calibrated and so
+    # before the card.
     nearpm_reset memory_reset_$number $name/c0_ddr4_ui_clk $name/c0_ddr4_ui_clk_sync_rst 1
     connect_bd_net [get_bd_pins memory_reset_$number/peripheral_aresetn] [get_bd_pins $name/c0_ddr4_aresetn]
 }
 
-# The PCIe block: Gen3 x16, 512 bits, no straddling, the BARs of the card, MSI-X with the table in the bridge.
+# The PCIe block: Gen3 x16, 512 bits, no straddling, the BARs of the card, MSI-X with the table in
+# the bridge.
 proc nearpm_pcie {} {
     create_bd_cell -type ip -vlnv xilinx.com:ip:pcie4_uscale_plus pcie
     set_property -dict [list \
@@ -142,7 +149,8 @@ proc nearpm_pcie {} {
     connect_bd_intf_net [get_bd_intf_ports pcie_lanes] [get_bd_intf_pins pcie/pcie4_mgt]
 }
 
-# The bridge's streams and what it is told of the function. Pin by pin, because `tkeep` has a bit for each Dword.
+# The bridge's streams and what it is told of the function. Pin by pin, because `tkeep` has a bit
+# for each Dword.
 proc nearpm_bridge {} {
     create_bd_cell -type module -reference nearpm_pcie_bridge bridge
     foreach stream {cq rc} {
@@ -167,14 +175,16 @@ proc nearpm_bridge {} {
     foreach signal {cfg_flr_in_process cfg_function_status cfg_interrupt_msix_enable cfg_interrupt_msix_mask} {
         connect_bd_net [get_bd_pins pcie/$signal] [get_bd_pins bridge/$signal]
     }
-    # Inputs that may read 0 where they are open: no training, no configuration space, no requests that are not posted.
+    # Inputs that may read 0 where they are open: no training, no configuration space, no requests
+    # that are not posted.
     foreach {pin width} {cfg_link_training_enable 1 cfg_config_space_enable 1 cfg_power_state_change_ack 1 pcie_cq_np_req 2} {
         create_bd_cell -type ip -vlnv xilinx.com:ip:xlconstant constant_$pin
         set_property -dict [list CONFIG.CONST_WIDTH $width CONFIG.CONST_VAL 1] [get_bd_cells constant_$pin]
         connect_bd_net [get_bd_pins constant_$pin/dout] [get_bd_pins pcie/$pin]
     }
     connect_bd_net [get_bd_pins pcie/user_clk] [get_bd_pins bridge/clk]
-    # The link is down while the block is in reset, and while it is out of reset without a link. Both are of the block's clock.
+    # The link is down while the block is in reset, and while it is out of reset without a link.
+    # Both are of the block's clock.
     nearpm_gate no_link not
     nearpm_gate link_down or
     connect_bd_net [get_bd_pins pcie/user_lnk_up] [get_bd_pins no_link/Op1]
@@ -183,10 +193,12 @@ proc nearpm_bridge {} {
     connect_bd_net [get_bd_pins link_down/Res] [get_bd_pins bridge/link_down]
 }
 
-# The card, its clock made from the first memory's, and its reset, which ends when both memories are calibrated.
+# The card, its clock made from the first memory's, and its reset, which ends when both memories are
+# calibrated.
 proc nearpm_card {mhz} {
     create_bd_cell -type module -reference nearpm_card card
-    # The clock that it is made from is known from the net: 833 ps make a little more than 300 MHz of it.
+    # The clock that it is made from is known from the net: 833 ps make a little more than 300 MHz
+    # of it.
     create_bd_cell -type ip -vlnv xilinx.com:ip:clk_wiz card_clock
     set_property -dict [list \
         CONFIG.PRIM_SOURCE {No_buffer} \
@@ -195,8 +207,9 @@ proc nearpm_card {mhz} {
     ] [get_bd_cells card_clock]
     connect_bd_net [get_bd_pins ddr4_0/c0_ddr4_ui_clk] [get_bd_pins card_clock/clk_in1]
     connect_bd_net [get_bd_pins card_clock/clk_out1] [get_bd_pins card/clk]
-    # What a memory says is of its own clock. Each is brought into the card's before they are joined: logic of two clocks in front of a
-    # synchroniser can glitch into it (UG906, "Multi-Clock Fanin"; CDC-12 and CDC-10, critical).
+    # What a memory says is of its own clock. Each is brought into the card's before they are
+    # joined: logic of two clocks in front of a synchroniser can glitch into it (UG906, "Multi-Clock
+    # Fanin"; CDC-12 and CDC-10, critical).
     nearpm_gate calibrated and
     foreach number {0 1} operand {Op1 Op2} {
         nearpm_reset calibrated_$number card_clock/clk_out1 ddr4_$number/c0_init_calib_complete 0
@@ -205,8 +218,9 @@ proc nearpm_card {mhz} {
     nearpm_reset card_reset card_clock/clk_out1 calibrated/Res 0
     connect_bd_net [get_bd_pins card_clock/locked] [get_bd_pins card_reset/dcm_locked]
     connect_bd_net [get_bd_pins card_reset/peripheral_aresetn] [get_bd_pins card/rst_n]
-    # The card's reset for the bridge and for its side of the crossings. From an output of its own, a register that leads nowhere else: the
-    # crossings bring `peripheral_aresetn` into the link's clock, too, and one that enters a clock twice is critical (CDC-11).
+    # The card's reset for the bridge and for its side of the crossings. From an output of its own,
+    # a register that leads nowhere else: the crossings bring `peripheral_aresetn` into the link's
+    # clock, too, and one that enters a clock twice is critical (CDC-11).
     nearpm_reset bridge_reset pcie/user_clk card_reset/peripheral_reset 1
     connect_bd_net [get_bd_pins bridge_reset/peripheral_aresetn] [get_bd_pins bridge/rst_n]
     foreach {name width value pin} {
@@ -244,7 +258,8 @@ proc nearpm_design {out mhz} {
         nearpm_crossing crossing_mem$number card/m_axi_mem$number ddr4_$number/C0_DDR4_S_AXI $card $clock \
             card_reset/peripheral_aresetn
     }
-    # The window is as large as both memories. Commands, registers and host memory: all that the ports can say.
+    # The window is as large as both memories. Commands, registers and host memory: all that the
+    # ports can say.
     nearpm_address bridge/m_axi_host card/s_axi_host/reg0 4G
     nearpm_address bridge/m_axi_cmd card/s_axi_cmd/reg0 64K
     nearpm_address bridge/m_axil_ctrl card/s_axil_ctrl/reg0 4K
@@ -256,8 +271,9 @@ proc nearpm_design {out mhz} {
     validate_bd_design
     save_bd_design
     set file [get_files nearpm_vcu118.bd]
-    # Cores are synthesised with the whole. By default each would get a run of its own, which nobody starts outside of a project, and
-    # `synth_design` would see black boxes, at which `opt_design` ends (UG912, "SYNTH_CHECKPOINT_MODE"; UG994, "Global Synthesis").
+    # Cores are synthesised with the whole. By default each would get a run of its own, which nobody
+    # starts outside of a project, and `synth_design` would see black boxes, at which `opt_design`
+    # ends (UG912, "SYNTH_CHECKPOINT_MODE"; UG994, "Global Synthesis").
     set_property synth_checkpoint_mode None $file
     generate_target all $file
     read_verilog [make_wrapper -files $file -top]

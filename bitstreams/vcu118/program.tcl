@@ -2,8 +2,9 @@
 #
 #   vivado -mode batch -source bitstreams/vcu118/program.tcl -tclargs OUT part|flash
 #
-# OUT is the folder that build.tcl filled. `part` loads the part itself, until its power goes. `flash` writes the two chips of flash that the
-# board configures itself from, and has it do so. The commands are those of Corundum's VCU118 makefiles (`program`, `flash`).
+# OUT is the folder that build.tcl filled. `part` loads the part itself, until its power goes.
+# `flash` writes the two chips of flash that the board configures itself from, and has it do so. The
+# commands are those of Corundum's VCU118 makefiles (`program`, `flash`).
 
 if {[llength $argv] != 2 || [lindex $argv 1] ni {part flash}} {
     error "program.tcl takes the folder that build.tcl filled, and `part` or `flash`"

@@ -1,9 +1,11 @@
-# Runs the flow without Vivado: its commands only write down what they are asked. Any other command is an error, as it would be there.
+# Runs the flow without Vivado: its commands only write down what they are asked. Any other command
+# is an error, as it would be there.
 #
 #   tclsh recorder.tcl FLOW [ARGS]
 #
-# Prints a line for each cell, core, pin and port that the flow names, for each net and address, for each parameter of a cell, for each port
-# that is placed, for what is generated, and for what a board is loaded with. Files that Vivado would write for a board are made, empty.
+# Prints a line for each cell, core, pin and port that the flow names, for each net and address, for
+# each parameter of a cell, for each port that is placed, for what is generated, and for what a
+# board is loaded with. Files that Vivado would write for a board are made, empty.
 
 proc note {kind name} {
     puts "$kind $name"

@@ -1,4 +1,5 @@
-//! The command line of `nearpm`: in the library, so that tests can hold the lines that pages show against it.
+//! The command line of `nearpm`: in the library, so that tests can hold the lines that pages show
+//! against it.
 
 use clap::{Parser, Subcommand};
 
@@ -10,7 +11,8 @@ use crate::{bench, card, demo, figures, firmware, gpu, hardware, pool, shell};
 #[derive(Parser)]
 #[command(name = "nearpm", version, propagate_version = true)]
 pub struct Arguments {
-    /// Open a card and call it NAME, for pools at card:NAME/POOL. CARD is as in `nearpm card info --card`
+    /// Open a card and call it NAME, for pools at card:NAME/POOL. CARD is as in
+    /// `nearpm card info --card`
     #[arg(long, global = true, value_name = "NAME=CARD")]
     pub attach: Vec<card::Attachment>,
     /// What to do.
@@ -25,7 +27,8 @@ pub enum Command {
     Run(job::RunArguments),
     /// The main job: crash and recovery on the simulated cards, and what the card is worth
     Demo(demo::DemoArguments),
-    /// Cut the power many times, in short runs over all mechanisms and structures, and check what is left each time
+    /// Cut the power many times, in short runs over all mechanisms and structures, and check what
+    /// is left each time
     Cuts(campaign::CutsArguments),
     /// Assemble, disassemble or check firmware images
     #[command(subcommand)]
@@ -40,7 +43,8 @@ pub enum Command {
     /// Make, look into, check, repair and copy pools that no program has open
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Run the paper's evaluation on simulated computers, on a card, or natively on this one; or measure other libraries on it
+    /// Run the paper's evaluation on simulated computers, on a card, or natively on this one; or
+    /// measure other libraries on it
     Bench(Box<bench::BenchArguments>),
     /// Make a page of the paper's evaluation from results of `nearpm bench`
     Report(bench::ReportArguments),
@@ -53,13 +57,15 @@ pub enum Command {
     /// Persistency of GPUs: litmus tests of its models, and the scopes of CUDA programs
     #[command(subcommand)]
     Sbrp(nearpm_sbrp::command::SbrpCommand),
-    /// A GPU with a persist buffer in each SM (SBRP), simulated: programs, the paper's figures, crashes, mutants
+    /// A GPU with a persist buffer in each SM (SBRP), simulated: programs, the paper's figures,
+    /// crashes, mutants
     #[command(subcommand)]
     Gpusim(nearpm_sbrpbench::command::GpusimCommand),
     /// Versioned global arrays of several ranks, durable
     #[command(subcommand)]
     Gvr(nearpm_gvr::commands::GvrCommand),
-    /// Measure a server of Redis's or memcached's protocol, ours or another, by the Yahoo! Cloud Serving Benchmark
+    /// Measure a server of Redis's or memcached's protocol, ours or another, by the Yahoo! Cloud
+    /// Serving Benchmark
     Ycsb(nearpm_ycsb::Options),
     /// Print a script that completes commands and options in a shell
     Completions(shell::CompletionsArguments),

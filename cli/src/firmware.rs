@@ -29,7 +29,8 @@ pub enum FirmwareCommand {
     },
     /// Check sources or an image, and list the programs
     Check {
-        /// An image, or sources (names ending in .npm); without any, the firmware that ships with the card
+        /// An image, or sources (names ending in .npm); without any, the firmware that ships with
+        /// the card
         files: Vec<PathBuf>,
     },
 }

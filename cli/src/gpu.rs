@@ -1,4 +1,5 @@
-//! `nearpm gpu`: programs of a GPU that persist, by `nearpm-gpmbench` and `nearpm-gphashbench`; `nearpm sbrp`: their persistency, by `nearpm-sbrp`.
+//! `nearpm gpu`: programs of a GPU that persist, by `nearpm-gpmbench` and `nearpm-gphashbench`;
+//! `nearpm sbrp`: their persistency, by `nearpm-sbrp`.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,9 @@
-//! What the `nearpm` program is made of: each command is a module with its arguments and a function that runs it.
+//! What the `nearpm` program is made of: each command is a module with its arguments and a function
+//! that runs it.
 //!
-//! Results go to standard output and depend on nothing but the arguments, so that the same seed prints the same bytes; those
-//! of [`bench`] and of the client in [`serve`], which are measured, are the exceptions.
+//! Results go to standard output and depend on nothing but the arguments, so that the same seed
+//! prints the same bytes; those of [`bench`] and of the client in [`serve`], which are measured,
+//! are the exceptions.
 //! Progress and wall-clock times go to standard error.
 
 pub mod arguments;

@@ -7,7 +7,8 @@ use nearpm_cli::arguments::{Arguments, Command};
 use nearpm_cli::{bench, card, demo, figures, firmware, gpu, hardware, pool, sentence, serve, shell};
 use nearpm_cuts::{campaign, job};
 
-/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
+/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the
+/// signal, and printing would panic.
 #[cfg(unix)]
 fn end_with_the_pipe() {
     // SAFETY: no thread runs yet, and the default action calls nothing of this program.

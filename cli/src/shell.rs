@@ -13,7 +13,8 @@ pub struct CompletionsArguments {
     shell: clap_complete::Shell,
 }
 
-/// Prints the script that completes commands and options of `nearpm`, which is this `program`, in a shell.
+/// Prints the script that completes commands and options of `nearpm`, which is this `program`, in a
+/// shell.
 pub fn completions(arguments: &CompletionsArguments, mut program: Command) {
     clap_complete::generate(arguments.shell, &mut program, "nearpm", &mut stdout());
 }

@@ -1,4 +1,5 @@
-//! `nearpm bench` as a process: it is killed in the middle, and goes on where it was; and it measures natively.
+//! `nearpm bench` as a process: it is killed in the middle, and goes on where it was; and it
+//! measures natively.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Every `nearpm` command line that a page shows is one that the program takes, and the page of the command line is its help.
-//! `NEARPM_BLESS=1 cargo test -p nearpm-cli --test pages` writes that page anew.
+//! Every `nearpm` command line that a page shows is one that the program takes, and the page of the
+//! command line is its help. `NEARPM_BLESS=1 cargo test -p nearpm-cli --test pages` writes that
+//! page anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands in a page's blocks of code: lines behind a prompt, joined where a backslash ends them.
+/// The commands in a page's blocks of code: lines behind a prompt, joined where a backslash ends
+/// them.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_code = false;
@@ -53,9 +55,11 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// The arguments of each call of `nearpm` in a command, as a shell would give them; `None` where it calls another program.
+/// The arguments of each call of `nearpm` in a command, as a shell would give them; `None` where it
+/// calls another program.
 fn calls(command: &str) -> Vec<Vec<String>> {
-    // Comments are gone behind this; what a shell does with its output is none of the program's business.
+    // Comments are gone behind this; what a shell does with its output is none of the program's
+    // business.
     let words = shlex::split(command).unwrap_or_else(|| panic!("no shell reads {command:?}"));
     let ends = |word: &String| matches!(word.as_str(), "|" | "||" | "&&" | "&" | ";" | ">" | ">>" | "2>" | "<");
     let is_nearpm = |words: &&[String]| {

@@ -55,7 +55,8 @@ impl Folder {
     }
 }
 
-/// A direct pool with a root of 100 bytes of 7, left open in the way of a process that dies if `killed`.
+/// A direct pool with a root of 100 bytes of 7, left open in the way of a process that dies if
+/// `killed`.
 fn fill(path: &str, killed: bool) -> u64 {
     let pool = DirectPool::open(path, &Options::new()).unwrap();
     let mut tx = pool.begin().unwrap();

@@ -27,7 +27,8 @@ fn the_run_that_the_readme_shows_prints_these_bytes() {
     assert_eq!(is_shown(&shown, &lines), Ok(()), "{output}");
 }
 
-/// What a runner's summary says: tests that ran, and those that passed. `None` where a line is not of nextest's form.
+/// What a runner's summary says: tests that ran, and those that passed. `None` where a line is not
+/// of nextest's form.
 fn summary(line: &str) -> Option<(u32, u32)> {
     let (seconds, counts) = line.strip_prefix("     Summary [")?.split_once("s] ")?;
     seconds.trim_start().parse::<f64>().ok()?;

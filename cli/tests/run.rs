@@ -24,7 +24,8 @@ fn every_workload_survives_a_cut_under_every_mechanism_with_and_without_a_card()
                 assert!(whole.contains("300 entries, all as in the model"), "{whole}");
                 let cut = printed(&[&arguments[..], &["--power-cut", "op:150", "--seed", "2"]].concat());
                 assert!(cut.contains("recovery") && cut.contains("found          exactly the first"), "{cut}");
-                // Where the card copies pages aside, a program that has what it needs in its own memory notices at the epoch's end.
+                // Where the card copies pages aside, a program that has what it needs in its own
+                // memory notices at the epoch's end.
                 let begun = if (mechanism, card) == ("shadow", "model") { ["151 ", "192 "] } else { ["151 "; 2] };
                 assert!(begun.iter().any(|n| cut.contains(&format!("{n}operations begun"))), "{cut}");
             }

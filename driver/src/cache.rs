@@ -14,7 +14,8 @@ unsafe fn stream_by_lines(to: *mut u8, from: *const u8, bytes: usize) {
     for at in (0..bytes).step_by(64) {
         let mut line = [0; 64];
         for (number, place) in line.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            // SAFETY: the word lies in the source, which the caller vouches for; an atomic load needs no more than a pointer that may be read.
+            // SAFETY: the word lies in the source, which the caller vouches for; an atomic load
+            // needs no more than a pointer that may be read.
             let word = unsafe { AtomicU64::from_ptr(from.add(at + 8 * number).cast_mut().cast()) };
             *place = word.load(Ordering::Relaxed).to_ne_bytes();
         }
@@ -53,7 +54,8 @@ mod imp {
         }
     }
 
-    /// Intel SDM volume 2, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64. Apart, so that write-backs save no registers for it.
+    /// Intel SDM volume 2, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every
+    /// x86-64. Apart, so that write-backs save no registers for it.
     #[cold]
     #[inline(never)]
     fn detect() -> Instruction {
@@ -79,7 +81,8 @@ mod imp {
         unsafe { write_back_lines(line, 1) }
     }
 
-    /// Starts the write-back of lines that lie one after the other: as [`write_back`] of each, but the instruction is chosen once.
+    /// Starts the write-back of lines that lie one after the other: as [`write_back`] of each, but
+    /// the instruction is chosen once.
     ///
     /// # Safety
     /// `first` points to a line of mapped memory, and so many lines from it on are mapped.
@@ -87,8 +90,8 @@ mod imp {
     pub unsafe fn write_back_lines(first: *mut u8, count: usize) {
         let best = best();
         for number in 0..count {
-            // SAFETY: the instructions read the address only; that it is mapped is the caller's duty, and that
-            // the processor has them was asked.
+            // SAFETY: the instructions read the address only; that it is mapped is the caller's
+            // duty, and that the processor has them was asked.
             unsafe {
                 let line = first.add(64 * number);
                 match best {
@@ -108,7 +111,8 @@ mod imp {
     /// `line` points into mapped memory.
     #[inline]
     pub unsafe fn drop_line(line: *mut u8) {
-        // SAFETY: the instruction is in every x86-64 and reads the address only; that it is mapped is the caller's duty.
+        // SAFETY: the instruction is in every x86-64 and reads the address only; that it is mapped
+        // is the caller's duty.
         unsafe { _mm_clflush(line) }
     }
 
@@ -159,8 +163,9 @@ mod imp {
     /// As for [`stream_from`]; the processor has AVX, and there is a line at least.
     #[target_feature(enable = "avx")]
     unsafe fn stream_wide(to: *mut u8, from: *const u8, bytes: usize) {
-        // SAFETY: the instructions read the source and store to the destination, which the caller vouches for. Whatever they read while others
-        // store, in pieces of whatever size, a sequence of loads of the words would read too, each repeated as often as need be.
+        // SAFETY: the instructions read the source and store to the destination, which the caller
+        // vouches for. Whatever they read while others store, in pieces of whatever size, a
+        // sequence of loads of the words would read too, each repeated as often as need be.
         unsafe {
             asm!(
                 "2:",
@@ -183,11 +188,12 @@ mod imp {
         }
     }
 
-    /// Stores whole lines around the cache that others may store to meanwhile, each word at once; complete after [`fence`].
+    /// Stores whole lines around the cache that others may store to meanwhile, each word at once;
+    /// complete after [`fence`].
     ///
     /// # Safety
-    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do not overlap; those that are read are changed by
-    /// atomic stores alone.
+    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do
+    /// not overlap; those that are read are changed by atomic stores alone.
     pub unsafe fn stream_from(to: *mut u8, from: *const u8, bytes: usize) {
         if bytes == 0 {
             return;
@@ -203,7 +209,8 @@ mod imp {
     /// Stores whole lines around the cache; complete after [`fence`].
     ///
     /// # Safety
-    /// `to` is a multiple of 64 and points to as many writable bytes as `lines` has, in another allocation.
+    /// `to` is a multiple of 64 and points to as many writable bytes as `lines` has, in another
+    /// allocation.
     #[inline]
     pub unsafe fn stream(to: *mut u8, lines: &[u8]) {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
@@ -212,7 +219,8 @@ mod imp {
             return unsafe { stream_long(to, lines) };
         }
         for at in (0..lines.len() & !15).step_by(16) {
-            // SAFETY: SSE2 is in every x86-64; both addresses are inside the ranges that the caller vouches for.
+            // SAFETY: SSE2 is in every x86-64; both addresses are inside the ranges that the caller
+            // vouches for.
             unsafe {
                 let part = _mm_loadu_si128(lines.as_ptr().add(at).cast::<__m128i>());
                 _mm_stream_si128(to.add(at).cast::<__m128i>(), part);
@@ -231,15 +239,17 @@ mod imp {
 
     const LINE: usize = 64;
 
-    /// Linux allows these instructions to programs (SCTLR_EL1.UCI, UCT). HWCAP bit 16 is DC CVAP, to the point of persistence; where a processor does not know
-    /// it, the point of coherency is memory.
+    /// Linux allows these instructions to programs (SCTLR_EL1.UCI, UCT). HWCAP bit 16 is DC CVAP,
+    /// to the point of persistence; where a processor does not know it, the point of coherency is
+    /// memory.
     static HAS_CVAP: LazyLock<bool> = LazyLock::new(|| {
         const DCPOP: u64 = 1 << 16;
         // SAFETY: the call reads what the kernel handed to the process.
         unsafe { libc::getauxval(libc::AT_HWCAP) & DCPOP != 0 }
     });
 
-    /// Bytes from one write-back of a line to the next: the smallest line of all caches (Arm ARM, CTR_EL0.DminLine), or 64.
+    /// Bytes from one write-back of a line to the next: the smallest line of all caches (Arm ARM,
+    /// CTR_EL0.DminLine), or 64.
     static STEP: LazyLock<usize> = LazyLock::new(|| {
         let type_register: u64;
         // SAFETY: the register says what the caches are like, and changes nothing.
@@ -256,7 +266,8 @@ mod imp {
         let start = line.map_addr(|address| address & !(LINE - 1));
         for at in (0..LINE).step_by(*STEP) {
             let part = start.wrapping_add(at);
-            // SAFETY: the instructions change no byte; that the line is mapped is the caller's duty, and that the processor has them was asked.
+            // SAFETY: the instructions change no byte; that the line is mapped is the caller's
+            // duty, and that the processor has them was asked.
             unsafe {
                 if *HAS_CVAP {
                     // DC CVAP by its encoding: assemblers know the name from Armv8.2 on.
@@ -298,7 +309,8 @@ mod imp {
         unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
     }
 
-    /// Earlier stores and write-backs become durable before later ones: a write-back is complete behind a DSB (Arm ARM, D7.5.9).
+    /// Earlier stores and write-backs become durable before later ones: a write-back is complete
+    /// behind a DSB (Arm ARM, D7.5.9).
     #[inline]
     pub fn fence() {
         full_fence();
@@ -307,7 +319,8 @@ mod imp {
     /// Stores whole lines and writes them back; complete after [`fence`].
     ///
     /// # Safety
-    /// `to` is a multiple of 64 and points to as many writable bytes as `lines` has, in another allocation.
+    /// `to` is a multiple of 64 and points to as many writable bytes as `lines` has, in another
+    /// allocation.
     #[inline]
     pub unsafe fn stream(to: *mut u8, lines: &[u8]) {
         // SAFETY: the caller vouches for both ranges.
@@ -317,11 +330,12 @@ mod imp {
         }
     }
 
-    /// Stores whole lines that others may store to meanwhile, and writes them back; complete after [`fence`].
+    /// Stores whole lines that others may store to meanwhile, and writes them back; complete after
+    /// [`fence`].
     ///
     /// # Safety
-    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do not overlap; those that are read are changed by
-    /// atomic stores alone.
+    /// Both are multiples of 64, so is `bytes`, and so many are readable and writable there and do
+    /// not overlap; those that are read are changed by atomic stores alone.
     pub unsafe fn stream_from(to: *mut u8, from: *const u8, bytes: usize) {
         // SAFETY: by the caller.
         unsafe { super::stream_by_lines(to, from, bytes) }

@@ -91,16 +91,19 @@ impl std::fmt::Debug for Card {
 }
 
 impl Card {
-    /// Opens a card: checks who it is, waits for its boot and replay, resets the function (which drains
-    /// and forgets mappings), loads firmware where there is none, and opens the command pages.
+    /// Opens a card: checks who it is, waits for its boot and replay, resets the function (which
+    /// drains and forgets mappings), loads firmware where there is none, and opens the command
+    /// pages.
     ///
     /// # Errors
-    /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until [`Card::acknowledge_loss`].
-    /// [`CardError::StoresLost`] where memory has refused stores: the function was reset, and the pools are as they were;
-    /// it goes on until [`Card::acknowledge_loss`] as well.
+    /// [`CardError::Loss`] after a torn power-fail save: nothing is changed until
+    /// [`Card::acknowledge_loss`].
+    /// [`CardError::StoresLost`] where memory has refused stores: the function was reset, and the
+    /// pools are as they were; it goes on until [`Card::acknowledge_loss`] as well.
     pub fn open(function: Arc<dyn PciFunction>, options: CardOptions) -> Result<Card, CardError> {
         check_identity(&*function)?;
-        // The rings may be those of somebody who has gone: nothing is written to host memory before the reset.
+        // The rings may be those of somebody who has gone: nothing is written to host memory before
+        // the reset.
         enable(&*function, MEMORY)?;
         let registers = Registers::map(&*function)?;
         check_version(&registers)?;
@@ -113,8 +116,9 @@ impl Card {
             Err(PciError::Unsupported { .. }) => {}
             other => other?,
         }
-        // A function without a function-level reset of its own is reset by its bus or its power state, if at all, and the card behind it not: the register
-        // resets that. Until it has, the rings may still be the other's.
+        // A function without a function-level reset of its own is reset by its bus or its power
+        // state, if at all, and the card behind it not: the register resets that. Until it has, the
+        // rings may still be the other's.
         enable(&*function, MEMORY)?;
         registers.control(Control::FUNCTION_RESET);
         let state = settled_state(&*function, &registers, options.timeout_ns)?;
@@ -134,7 +138,8 @@ impl Card {
         let pages = (0..COMMAND_PAGES)
             .map(|n| CommandPage::open(&*function, &registers, n, records, &options))
             .collect::<Result<Vec<_>, _>>()?;
-        // Who had the card before may have ended before it heard of them. The status lines were read anyway.
+        // Who had the card before may have ended before it heard of them. The status lines were
+        // read anyway.
         if pages.iter().any(CommandPage::began_with_lost_stores)
             && let Some(lost) = registers.lost_stores()
         {
@@ -161,8 +166,9 @@ impl Card {
         })
     }
 
-    /// Accepts that the last power-fail save was lost, or stores that memory refused, so that the card opens. Pools must be
-    /// checked by their owners: what was accepted and not yet written is gone.
+    /// Accepts that the last power-fail save was lost, or stores that memory refused, so that the
+    /// card opens. Pools must be checked by their owners: what was accepted and not yet written is
+    /// gone.
     pub fn acknowledge_loss(function: &dyn PciFunction) -> Result<(), CardError> {
         check_identity(function)?;
         enable(function, MEMORY)?;
@@ -215,7 +221,8 @@ impl Card {
         self.page(page)?.post_all(&*self.function, commands, notify)
     }
 
-    /// Posts commands on a page and leaves the fence to the caller; see [`CommandPage::post_unfenced`].
+    /// Posts commands on a page and leaves the fence to the caller; see
+    /// [`CommandPage::post_unfenced`].
     pub fn post_unfenced(&self, page: usize, commands: &[Command]) -> Result<(), CardError> {
         self.page(page)?.post_unfenced(&*self.function, commands, false).map(drop)
     }
@@ -225,8 +232,8 @@ impl Card {
         self.page(ticket.page)?.wait(&*self.function, ticket)
     }
 
-    /// Waits until a command is durable: accepted by the persistence domain, or already done. Whether a log has failed that it depends on is for
-    /// [`Card::verify_logs`] to say.
+    /// Waits until a command is durable: accepted by the persistence domain, or already done.
+    /// Whether a log has failed that it depends on is for [`Card::verify_logs`] to say.
     pub fn read_back(&self, ticket: Ticket) -> Result<Latched, CardError> {
         let (page, status) = (|| self.page(ticket.page), || self.page_status(ticket.page));
         page::read_back(&*self.function, ticket, page, status)
@@ -238,11 +245,12 @@ impl Card {
         Ok((&self.page_status(page)?).into())
     }
 
-    /// Makes sure that memory had refused no store to a range of device addresses when the status line was read that gave `latched`. Costs nothing
-    /// where it shows no lost store.
+    /// Makes sure that memory had refused no store to a range of device addresses when the status
+    /// line was read that gave `latched`. Costs nothing where it shows no lost store.
     ///
     /// # Errors
-    /// [`CardError::StoresLost`], also where only the range between two lost lines is among these addresses: the card names the first and the last.
+    /// [`CardError::StoresLost`], also where only the range between two lost lines is among these
+    /// addresses: the card names the first and the last.
     pub fn verify_stores(&self, place: &Range<u64>, latched: Latched) -> Result<(), CardError> {
         match self.lost_stores(latched).filter(|lost| lost.within(place).is_some()) {
             Some(lost) => Err(CardError::StoresLost(lost)),
@@ -250,7 +258,8 @@ impl Card {
         }
     }
 
-    /// What is known of lost stores, where a status line tells of any. The registers are read once for each number of them.
+    /// What is known of lost stores, where a status line tells of any. The registers are read once
+    /// for each number of them.
     fn lost_stores(&self, latched: Latched) -> Option<LostStores> {
         if latched.stores_lost == 0 {
             return None;
@@ -262,11 +271,13 @@ impl Card {
         logs.lost
     }
 
-    /// Makes sure that no log of a pool had failed when the status line was read that gave `latched`. Costs nothing where it shows no failed
-    /// log; else, once for each, it waits until every command that was posted has ended.
+    /// Makes sure that no log of a pool had failed when the status line was read that gave
+    /// `latched`. Costs nothing where it shows no failed log; else, once for each, it waits until
+    /// every command that was posted has ended.
     ///
     /// # Errors
-    /// [`CardError::LogFailed`] where one has: stores that the card had accepted may have been dropped.
+    /// [`CardError::LogFailed`] where one has: stores that the card had accepted may have been
+    /// dropped.
     pub fn verify_logs(&self, pool: u32, latched: Latched) -> Result<(), CardError> {
         if latched.entries == 0 {
             return Ok(());
@@ -283,10 +294,12 @@ impl Card {
         }
         let of_pool = || logs.known.iter().filter(|failure| failure.command.pool == pool);
         let log = of_pool().find(|failure| failure.is_failed_log()).or_else(|| of_pool().next()).copied();
-        // Without completion records of several failures only the last is known by name: anybody's log may have failed.
+        // Without completion records of several failures only the last is known by name: anybody's
+        // log may have failed.
         let mut named: BTreeSet<_> = logs.known.iter().map(|f| (f.command.pool, f.command.thread)).collect();
         // A lost store latches, too.
-        // What lies between two lost lines need not have lost one: of those somebody's log may have failed.
+        // What lies between two lost lines need not have lost one: of those somebody's log may have
+        // failed.
         let struck =
             |place: &Range<u64>| lost.is_some_and(|lost| place.contains(&lost.first) || place.contains(&lost.last));
         named.extend(logs.mapped.iter().filter(|(_, place)| struck(place)).map(|(key, _)| *key));
@@ -296,7 +309,8 @@ impl Card {
         Ok(())
     }
 
-    /// The status line of a page, whoever is at work on it. It is answered when everything that this thread posted before is accepted.
+    /// The status line of a page, whoever is at work on it. It is answered when everything that
+    /// this thread posted before is accepted.
     ///
     /// # Errors
     /// [`CardError::Gone`], or if there is no such page.
@@ -314,7 +328,8 @@ impl Card {
         Ok(self.page(page)?.take_failure(pool, thread))
     }
 
-    /// Whether a command of (pool, thread) on a page has failed since its mapping was made, also where somebody has been told of it.
+    /// Whether a command of (pool, thread) on a page has failed since its mapping was made, also
+    /// where somebody has been told of it.
     pub fn has_failed(&self, page: usize, pool: u32, thread: u16) -> Result<bool, CardError> {
         Ok(self.page(page)?.has_failed(pool, thread))
     }
@@ -322,7 +337,8 @@ impl Card {
     /// Maps a (pool, thread), and waits until it is.
     ///
     /// # Errors
-    /// [`crate::CommandError::MapFull`] when the card's table is full: use another thread's mapping, or the CPU.
+    /// [`crate::CommandError::MapFull`] when the card's table is full: use another thread's
+    /// mapping, or the CPU.
     pub fn map_pool(&self, mapping: PoolMapping) -> Result<(), CardError> {
         let ticket = self.post(
             PRIVILEGED_PAGE,
@@ -361,10 +377,12 @@ impl Card {
         Ok(())
     }
 
-    /// Loads a firmware image into the free slot and puts it in force. Waits until the card is idle, which it never is while commands are posted.
+    /// Loads a firmware image into the free slot and puts it in force. Waits until the card is
+    /// idle, which it never is while commands are posted.
     ///
     /// # Errors
-    /// [`FirmwareError::NotIdle`] when it was not idle within [`CardOptions::timeout_ns`]: the firmware in force is the one of before.
+    /// [`FirmwareError::NotIdle`] when it was not idle within [`CardOptions::timeout_ns`]: the
+    /// firmware in force is the one of before.
     /// [`FirmwareError::Shared`] on a card that several processes share.
     pub fn load_firmware(&self, image: &[u8]) -> Result<(), CardError> {
         if self.sharing.is_some() {
@@ -406,8 +424,8 @@ impl Card {
         Ok(self.lock(self.pages.get(page).ok_or_else(|| no_page(page))?))
     }
 
-    /// Locks what threads share. Pages and lists of failures are consistent between any two of their calls, so that a panic elsewhere does not
-    /// spoil them.
+    /// Locks what threads share. Pages and lists of failures are consistent between any two of
+    /// their calls, so that a panic elsewhere does not spoil them.
     fn lock<'c, T>(&self, mutex: &'c Mutex<T>) -> MutexGuard<'c, T> {
         loop {
             match mutex.try_lock() {
@@ -508,7 +526,8 @@ fn load_firmware(
                 firmware_status::BAD_MAGIC => FirmwareError::BadMagic,
                 firmware_status::BAD_VERSION => FirmwareError::BadVersion,
                 firmware_status::BAD_CRC => FirmwareError::BadCrc,
-                // A load that the processor makes ahead of time is enough, so that the card is asked again.
+                // A load that the processor makes ahead of time is enough, so that the card is
+                // asked again.
                 firmware_status::NOT_IDLE => match pause(function, start, timeout_ns, "become idle") {
                     Ok(()) => {
                         registers.write(reg::FIRMWARE_LOAD, slot as u32);

@@ -15,7 +15,8 @@ macro_rules! command_errors {
         #[non_exhaustive]
         pub enum CommandError {
             $( #[doc = $text] #[error($text)] $name, )*
-            /// The slot was filled, but its checksum did not hold: the link or the driver damaged the command.
+            /// The slot was filled, but its checksum did not hold: the link or the driver damaged
+            /// the command.
             #[error("the command arrived with a wrong checksum and was dropped")]
             Dropped,
             /// A code that this driver does not know.
@@ -278,7 +279,8 @@ pub enum CardError {
     LogFailed {
         /// The pool.
         pool: u32,
-        /// The log, or what was refused because of it; `None` where the card has no completion records that say it.
+        /// The log, or what was refused because of it; `None` where the card has no completion
+        /// records that say it.
         log: Option<CommandFailure>,
         /// Loads that were answered with an error and stores that were dropped, of the whole card.
         lost: u32,
@@ -329,7 +331,8 @@ mod tests {
         assert!(text.contains("undefined"), "{text}");
     }
 
-    /// What the text of each error must advise; a new variant does not compile before it is here and in [`each`].
+    /// What the text of each error must advise; a new variant does not compile before it is here
+    /// and in [`each`].
     fn advice(error: &CardError) -> &'static str {
         match error {
             CardError::Pci(PciError::NoBar { .. }) => "use those of one release",

@@ -14,7 +14,8 @@
 //! | [`cache`] | cache-line instructions, for memory that is mapped |
 //! | [`error`] | what can go wrong, and whether it had side effects |
 //!
-//! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this process or another.
+//! Everything here works on any [`pci::PciFunction`]: a real card, or a simulated one in this
+//! process or another.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

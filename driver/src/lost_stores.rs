@@ -16,7 +16,8 @@ pub struct LostStores {
 }
 
 impl LostStores {
-    /// The bytes from the first lost line to the last one, as far as they lie in a range of device addresses; `None` where none does.
+    /// The bytes from the first lost line to the last one, as far as they lie in a range of device
+    /// addresses; `None` where none does.
     pub fn within(&self, place: &Range<u64>) -> Option<Range<u64>> {
         let lost = self.first.max(place.start)..self.last.saturating_add(LINE_U64).min(place.end);
         (lost.start < lost.end).then_some(lost)

@@ -49,8 +49,10 @@ pub enum Waiting {
     /// It looks for the record again and again: soonest, and a processor is busy meanwhile.
     #[default]
     Polling,
-    /// It sleeps until the page's MSI-X vector is signalled, and leaves the processor to others. An interrupt that is lost costs
-    /// a millisecond, not the command; so may one that several pages share, where several threads sleep. What has no record (acceptance, room for a command, a drain) is polled for all the same.
+    /// It sleeps until the page's MSI-X vector is signalled, and leaves the processor to others. An
+    /// interrupt that is lost costs a millisecond, not the command; so may one that several pages
+    /// share, where several threads sleep. What has no record (acceptance, room for a command, a
+    /// drain) is polled for all the same.
     Interrupts,
 }
 

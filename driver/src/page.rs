@@ -6,8 +6,9 @@
 //!   ([`CREDITS`] is below the number of slots);
 //! - between two drains at most [`HISTORY`] commands are posted, and the completion ring has more
 //!   records than that, so that the card never overwrites a record that was not read;
-//! - posting ends with a fence, also that of several commands together: they are in the link before anything that the caller
-//!   stores later. [`CommandPage::post_unfenced`] leaves the last fence to its caller.
+//! - posting ends with a fence, also that of several commands together: they are in the link before
+//!   anything that the caller stores later. [`CommandPage::post_unfenced`] leaves the last fence to
+//!   its caller.
 
 use std::collections::BTreeSet;
 use std::ops::DerefMut;
@@ -24,8 +25,8 @@ use crate::registers::Registers;
 
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
-/// Commands of a call that lie in the processor's buffers between two fences: fewer than the slots, so that no slot is
-/// written again before its command has left.
+/// Commands of a call that lie in the processor's buffers between two fences: fewer than the slots,
+/// so that no slot is written again before its command has left.
 const UNFENCED: usize = 8;
 const _: () = assert!(UNFENCED < SLOTS_PER_PAGE);
 /// Commands whose bytes are remembered, so that a failure can name what failed.
@@ -33,12 +34,14 @@ pub const HISTORY: u64 = 1024;
 /// Log2 of the records of a completion ring.
 const RING_LOG2: u32 = 11;
 const _: () = assert!(HISTORY < 1 << RING_LOG2);
-/// Nanoseconds that pass between two looks at a completion ring, which lies in the cache until a record comes: a loop
-/// without `pause`, which on today's processors would take two to five times as long.
+/// Nanoseconds that pass between two looks at a completion ring, which lies in the cache until a
+/// record comes: a loop without `pause`, which on today's processors would take two to five times
+/// as long.
 const POLL_NS: u64 = 10;
 /// Nanoseconds of sleep after which a waiter looks at the ring although nothing was signalled.
 const LOST_NS: u64 = 1_000_000;
-/// Looks at the ring after which a waiter asks whether the card is still there: the answer takes as long as a small command does.
+/// Looks at the ring after which a waiter asks whether the card is still there: the answer takes as
+/// long as a small command does.
 const POLLS_PER_LIVENESS_CHECK: u32 = 512;
 
 /// How a command of a page has ended, for who posts commands of others.
@@ -61,8 +64,9 @@ pub struct Ticket {
     pub number: u64,
 }
 
-/// What a status line says of failed logs and lost stores. Zeros say that no log of the card had failed and no store was lost when the
-/// line was read, and that nothing that came before was held back for a log.
+/// What a status line says of failed logs and lost stores. Zeros say that no log of the card had
+/// failed and no store was lost when the line was read, and that nothing that came before was held
+/// back for a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latched {
     /// Mapping entries whose (pool, thread) is latched, one bit each.
@@ -77,7 +81,8 @@ impl From<&PageStatus> for Latched {
     }
 }
 
-/// What a page knew before its status line was read without it: [`CommandPage::accepted`] judges the line by that.
+/// What a page knew before its status line was read without it: [`CommandPage::accepted`] judges
+/// the line by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     base: u64,
@@ -120,8 +125,9 @@ impl Progress {
 /// What is said of a command that has ended, and told nobody.
 const NO_RECORD: &str = "write the completion record of a command that has ended (is it bus master, and is the memory still mapped for it?)";
 
-/// The vector that is signalled when a record of a page has come: its own, or the only one. Of pages that share one, who wakes takes the signal of
-/// all: another one then looks after [`LOST_NS`]. Where some pages would have none, no page has, so that the first one is refused.
+/// The vector that is signalled when a record of a page has come: its own, or the only one. Of
+/// pages that share one, who wakes takes the signal of all: another one then looks after
+/// [`LOST_NS`]. Where some pages would have none, no page has, so that the first one is refused.
 fn vector_of(function: &dyn PciFunction, page: usize) -> Result<usize, PciError> {
     match function.interrupt_vectors() {
         1 => Ok(0),
@@ -130,7 +136,8 @@ fn vector_of(function: &dyn PciFunction, page: usize) -> Result<usize, PciError>
     }
 }
 
-/// Reads a page's status line through its window: everything that this thread posted before is accepted when it answers.
+/// Reads a page's status line through its window: everything that this thread posted before is
+/// accepted when it answers.
 pub(crate) fn status(window: &dyn Mapping) -> Result<PageStatus, CardError> {
     let mut bytes = [0; PageStatus::SIZE];
     window.load(0, &mut bytes);
@@ -140,8 +147,9 @@ pub(crate) fn status(window: &dyn Mapping) -> Result<PageStatus, CardError> {
     Ok(PageStatus::from_bytes(&bytes))
 }
 
-/// Waits until a command of a page is durable, as [`crate::Card::read_back`] does. `page` gives the page alone to the caller, and `status` reads its
-/// status line: between the two looks at the page, and meanwhile, other threads post and read back.
+/// Waits until a command of a page is durable, as [`crate::Card::read_back`] does. `page` gives the
+/// page alone to the caller, and `status` reads its status line: between the two looks at the page,
+/// and meanwhile, other threads post and read back.
 pub(crate) fn read_back<P: DerefMut<Target = CommandPage>>(
     function: &dyn PciFunction,
     ticket: Ticket,
@@ -252,7 +260,8 @@ impl CommandPage {
         self.base.stores_lost != 0
     }
 
-    /// Reads the status line: everything that this thread posted before is accepted when it answers.
+    /// Reads the status line: everything that this thread posted before is accepted when it
+    /// answers.
     pub fn status(&self) -> Result<PageStatus, CardError> {
         status(&*self.window)
     }
@@ -274,11 +283,12 @@ impl CommandPage {
         Ok(ticket)
     }
 
-    /// Posts several commands under one fence and gives the ticket of the last one, `None` where there are none. With
-    /// `notify` the card answers the last one with a completion record.
+    /// Posts several commands under one fence and gives the ticket of the last one, `None` where
+    /// there are none. With `notify` the card answers the last one with a completion record.
     ///
-    /// On return all of them are in the link, ahead of everything that this thread stores later. Among themselves
-    /// they may arrive in any order, so that none may depend on another one of the same call.
+    /// On return all of them are in the link, ahead of everything that this thread stores later.
+    /// Among themselves they may arrive in any order, so that none may depend on another one of the
+    /// same call.
     pub fn post_all(
         &mut self,
         function: &dyn PciFunction,
@@ -290,8 +300,9 @@ impl CommandPage {
         Ok(ticket)
     }
 
-    /// The same without the last fence: the commands may lie in the processor's buffers. The thread has to fence, through any
-    /// mapping, before it waits for anything, gives up a lock, or stores to what they cover.
+    /// The same without the last fence: the commands may lie in the processor's buffers. The thread
+    /// has to fence, through any mapping, before it waits for anything, gives up a lock, or stores
+    /// to what they cover.
     pub fn post_unfenced(
         &mut self,
         function: &dyn PciFunction,
@@ -338,9 +349,10 @@ impl CommandPage {
         Ok(Ticket { page: self.number, number })
     }
 
-    /// Whether a status line, read after the page knew what is `known`, shows that the command is durable: accepted by the persistence domain, or
-    /// already done. Gives what the line says of failed logs. A little time passes where it does not show that; none where the page has begun to
-    /// count anew since, so that the line says nothing any more.
+    /// Whether a status line, read after the page knew what is `known`, shows that the command is
+    /// durable: accepted by the persistence domain, or already done. Gives what the line says of
+    /// failed logs. A little time passes where it does not show that; none where the page has begun
+    /// to count anew since, so that the line says nothing any more.
     ///
     /// # Errors
     /// Its failure, as [`CardError::Command`]. Failures of other commands that came to light on the
@@ -360,8 +372,9 @@ impl CommandPage {
         }
         let progress = self.since_base(status);
         self.has_taken(progress);
-        // Failures that were seen after the line was read are not among its own: they would stand for commands that were dropped, which have no
-        // record. What was refused is not counted as accepted: the count falls short of what came behind it.
+        // Failures that were seen after the line was read are not among its own: they would stand
+        // for commands that were dropped, which have no record. What was refused is not counted as
+        // accepted: the count falls short of what came behind it.
         if progress.bad() > known.bad_seen || progress.bad() > 0 && !self.is_accepted(ticket.number, progress) {
             self.drain(function)?;
         }
@@ -380,7 +393,8 @@ impl CommandPage {
         Known { base: self.bases, bad_seen: self.bad_seen }
     }
 
-    /// The window on the page, through which its status line may be read while somebody else has the page.
+    /// The window on the page, through which its status line may be read while somebody else has
+    /// the page.
     pub(crate) fn window(&self) -> Arc<dyn Mapping> {
         self.window.clone()
     }
@@ -390,7 +404,8 @@ impl CommandPage {
     /// # Errors
     /// Its failure, as [`CardError::Command`].
     pub fn wait(&mut self, function: &dyn PciFunction, ticket: Ticket) -> Result<(), CardError> {
-        // Of what was drained before, all is known: asking the card again would drain what was posted since, and so each wait the next one's ticket.
+        // Of what was drained before, all is known: asking the card again would drain what was
+        // posted since, and so each wait the next one's ticket.
         let drained = ticket.number < self.drained;
         if !drained && self.history[(ticket.number % HISTORY) as usize].0.flags & FLAG_COMPLETE == 0 {
             self.drain(function)?;
@@ -453,7 +468,8 @@ impl CommandPage {
         Some(self.failures.remove(found).1)
     }
 
-    /// Whether a command of (pool, thread) has failed since its mapping was made, also where somebody has been told of it.
+    /// Whether a command of (pool, thread) has failed since its mapping was made, also where
+    /// somebody has been told of it.
     pub fn has_failed(&mut self, pool: u32, thread: u16) -> bool {
         self.poll();
         self.failed.contains(&(pool, thread))
@@ -465,7 +481,8 @@ impl CommandPage {
         std::mem::take(&mut self.log_failures)
     }
 
-    /// Forgets the failures of (pool, thread): its mapping has gone, and whoever maps it again has nothing to do with them.
+    /// Forgets the failures of (pool, thread): its mapping has gone, and whoever maps it again has
+    /// nothing to do with them.
     pub fn forget_failures(&mut self, pool: u32, thread: u16) {
         self.poll();
         let others = |f: &CommandFailure| (f.command.pool, f.command.thread) != (pool, thread);
@@ -474,8 +491,9 @@ impl CommandPage {
         self.log_failures.retain(others);
     }
 
-    /// Takes how commands have ended since the last call, in the order in which it became known. From the first call on failures are told here and
-    /// nowhere else. Each command that was posted to be notified of ends here once, also one that succeeded.
+    /// Takes how commands have ended since the last call, in the order in which it became known.
+    /// From the first call on failures are told here and nowhere else. Each command that was posted
+    /// to be notified of ends here once, also one that succeeded.
     pub fn take_ended(&mut self) -> Vec<Ended> {
         self.ended.get_or_insert_default();
         self.poll();
@@ -495,8 +513,8 @@ impl CommandPage {
         Some(record)
     }
 
-    /// Reads the records of commands that are not this page's own, and gives how many of them have ended since the last drain: their
-    /// records have come, too, where there are any.
+    /// Reads the records of commands that are not this page's own, and gives how many of them have
+    /// ended since the last drain: their records have come, too, where there are any.
     pub(crate) fn foreign(&mut self, read: &mut u64) -> Result<u64, CardError> {
         while self.next_record().is_some() {
             *read += 1;

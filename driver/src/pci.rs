@@ -22,7 +22,8 @@ pub enum Caching {
     WriteBack,
 }
 
-/// What has to stand between stores to a mapping and what is posted behind them, so that the card has the stores first.
+/// What has to stand between stores to a mapping and what is posted behind them, so that the card
+/// has the stores first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Persist {
     /// The stored lines have to be written back ([`Mapping::write_back`]).
@@ -32,8 +33,9 @@ pub struct Persist {
 }
 
 impl Caching {
-    /// What a persist needs: uncached nothing, write-combining a fence, write-back the write-back of each line and a fence. Who calls
-    /// [`Mapping::write_back`] and [`Mapping::fence`] is right in each mode.
+    /// What a persist needs: uncached nothing, write-combining a fence, write-back the write-back
+    /// of each line and a fence. Who calls [`Mapping::write_back`] and [`Mapping::fence`] is right
+    /// in each mode.
     pub const fn persist(self) -> Persist {
         match self {
             Caching::Uncached => Persist { write_back: false, fence: false },
@@ -42,7 +44,8 @@ impl Caching {
         }
     }
 
-    /// Whether loads may be answered with what the card does not hold any more, so that lines that it has written have to be dropped.
+    /// Whether loads may be answered with what the card does not hold any more, so that lines that
+    /// it has written have to be dropped.
     pub const fn loads_stale(self) -> bool {
         matches!(self, Caching::WriteBack)
     }
@@ -67,7 +70,8 @@ impl std::str::FromStr for Caching {
     }
 }
 
-/// Work of the processor beside its accesses to the card. It takes time by itself on a real host; a simulated one is told.
+/// Work of the processor beside its accesses to the card. It takes time by itself on a real host; a
+/// simulated one is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// So many accesses to a line of ordinary memory that is in the processor's cache.
@@ -87,8 +91,9 @@ pub trait Mapping: Send + Sync {
     fn load(&self, offset: u64, data: &mut [u8]);
     /// Stores in program order of this thread, at the granularity of aligned 8-byte words.
     fn store(&self, offset: u64, data: &[u8]);
-    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned. Where the processor has no such
-    /// instruction it is eight aligned words in order, which a command page takes as well (C3).
+    /// One 64-byte store that is never split (MOVDIR64B); `offset` is 64-byte aligned. Where the
+    /// processor has no such instruction it is eight aligned words in order, which a command page
+    /// takes as well (C3).
     fn store_line(&self, offset: u64, line: &[u8; 64]);
     /// Starts the write-back of the lines in the range (`clwb`); complete after [`Mapping::fence`].
     fn write_back(&self, offset: u64, bytes: u64);
@@ -98,8 +103,8 @@ pub trait Mapping: Send + Sync {
     /// Earlier stores and write-backs of this thread enter the link before later ones (`sfence`).
     /// Posted writes may still be on their way to the card: a fence gives order, not durability.
     fn fence(&self);
-    /// Says that the lines in the range will be loaded or stored to in part: where they can be cached they may be fetched meanwhile. Nothing
-    /// depends on it but speed.
+    /// Says that the lines in the range will be loaded or stored to in part: where they can be
+    /// cached they may be fetched meanwhile. Nothing depends on it but speed.
     fn prefetch(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that the mapping does not see, in the time of a simulated host.
     fn charge(&self, _work: Work) {}
@@ -111,7 +116,8 @@ pub trait DmaBuffer: Send + Sync {
     fn bus_address(&self) -> u64;
     /// Bytes of the buffer.
     fn bytes(&self) -> usize;
-    /// Reads what the card wrote, `data.len()` bytes at `offset`; aligned 8-byte words are read whole.
+    /// Reads what the card wrote, `data.len()` bytes at `offset`; aligned 8-byte words are read
+    /// whole.
     fn load(&self, offset: usize, data: &mut [u8]);
 }
 
@@ -204,30 +210,36 @@ pub trait PciFunction: Send + Sync {
     fn bar_bytes(&self, bar: usize) -> Option<u64>;
     /// Maps part of a BAR.
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError>;
-    /// What of a BAR another process may map, as a broker hands it on; `None` where the transport has no file of it.
+    /// What of a BAR another process may map, as a broker hands it on; `None` where the transport
+    /// has no file of it.
     fn hand_on(&self, _bar: usize) -> Option<HandedOn> {
         None
     }
     /// Number of MSI-X vectors; 0 where the transport has none.
     fn interrupt_vectors(&self) -> usize;
-    /// Waits for a vector, at most `timeout_ns` (simulated time on a simulated card); false on timeout.
+    /// Waits for a vector, at most `timeout_ns` (simulated time on a simulated card); false on
+    /// timeout.
     fn wait_interrupt(&self, vector: usize, timeout_ns: u64) -> Result<bool, PciError>;
     /// Allocates host memory, zeroed and 64-byte aligned, that the card may write.
     fn allocate_dma(&self, bytes: usize) -> Result<Box<dyn DmaBuffer>, PciError>;
-    /// What the memory of [`PciFunction::allocate_dma`] is made of, where that is known and there is some.
+    /// What the memory of [`PciFunction::allocate_dma`] is made of, where that is known and there
+    /// is some.
     fn dma_pages(&self) -> Option<DmaPages> {
         None
     }
     /// Function-level reset. The card drains accepted work first and never drops it.
     fn reset(&self) -> Result<(), PciError>;
-    /// A number of 48 bits that is another one after each boot of the host: equal numbers say that the processor's caches may hold what they held
-    /// then. `None` where it is not known.
+    /// A number of 48 bits that is another one after each boot of the host: equal numbers say that
+    /// the processor's caches may hold what they held then. `None` where it is not known.
     fn host_boot(&self) -> Option<u64>;
-    /// Nanoseconds since an arbitrary start: wall-clock time, or simulated time on a simulated card.
+    /// Nanoseconds since an arbitrary start: wall-clock time, or simulated time on a simulated
+    /// card.
     fn now_ns(&self) -> u64;
-    /// Lets about this much time pass while the caller polls (`pause`; simulated time on a simulated card).
+    /// Lets about this much time pass while the caller polls (`pause`; simulated time on a
+    /// simulated card).
     fn relax(&self, ns: u64);
-    /// Another thread holds a lock that this one wants. Where threads go on by turns in simulated time a little of it passes, so that the other's turn
-    /// comes, and the caller tries again: true. Elsewhere the caller sleeps until the lock is free: false.
+    /// Another thread holds a lock that this one wants. Where threads go on by turns in simulated
+    /// time a little of it passes, so that the other's turn comes, and the caller tries again:
+    /// true. Elsewhere the caller sleeps until the lock is free: false.
     fn contended(&self) -> bool;
 }

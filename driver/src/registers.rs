@@ -90,7 +90,8 @@ impl Registers {
         Ok(Registers { window })
     }
 
-    /// Reads a register by its offset ([`nearpm_interface::registers`]). A card that has gone reads all ones.
+    /// Reads a register by its offset ([`nearpm_interface::registers`]). A card that has gone reads
+    /// all ones.
     pub fn read(&self, offset: u32) -> u32 {
         let mut bytes = [0; 4];
         self.window.load(offset.into(), &mut bytes);
@@ -135,7 +136,8 @@ impl Registers {
         u64::from(self.read(reg::PM_BYTES_LO)) | u64::from(self.read(reg::PM_BYTES_HI)) << 32
     }
 
-    /// Stores that memory refused after the card had accepted them; `None` where there are none since that was acknowledged.
+    /// Stores that memory refused after the card had accepted them; `None` where there are none
+    /// since that was acknowledged.
     pub fn lost_stores(&self) -> Option<LostStores> {
         let address = |low, high| u64::from(self.read(low)) | u64::from(self.read(high)) << 32;
         let count = self.read(reg::STORES_LOST);

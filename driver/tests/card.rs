@@ -1,4 +1,5 @@
-//! The driver on a card made of a byte array: opening, firmware, posting, credits, completions, failures.
+//! The driver on a card made of a byte array: opening, firmware, posting, credits, completions,
+//! failures.
 
 mod common;
 
@@ -45,7 +46,8 @@ fn every_posting_mode_delivers_the_command_before_a_later_store() {
             window.fence();
             for round in 0..40 {
                 let ticket = card.post(1, log(object, round), false).unwrap();
-                // Stored, written back and fenced at once: only order can keep the old value in the log.
+                // Stored, written back and fenced at once: only order can keep the old value in the
+                // log.
                 window.store(object, &[round as u8; 8]);
                 window.write_back(object, 8);
                 window.fence();
@@ -158,7 +160,8 @@ fn a_failed_log_latches_and_says_that_it_had_effects() {
     card.map_pool(mapping()).unwrap();
     mock.break_memory(POOLS_BASE + 0x8_0000..POOLS_BASE + 0x8_0040);
     let ticket = card.post(1, log(0x8_0000, 0), false).unwrap();
-    // The failure comes to light with the read-back if the command has run by then, and otherwise later.
+    // The failure comes to light with the read-back if the command has run by then, and otherwise
+    // later.
     let failure = match card.read_back(ticket) {
         Err(CardError::Command(failure)) => failure,
         other => {
@@ -283,7 +286,8 @@ fn commands_that_share_a_fence_all_arrive_before_a_later_store() {
     }
 }
 
-/// Which pool a failed log belongs to is asked only when the status line shows one, and found out from the records.
+/// Which pool a failed log belongs to is asked only when the status line shows one, and found out
+/// from the records.
 #[test]
 fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
     for records in [true, false] {
@@ -312,7 +316,8 @@ fn a_failed_log_is_told_to_its_pool_and_to_no_other() {
     }
 }
 
-/// A lost store is told to the pool that it fell into, and to who opens the card next, until somebody accepts it.
+/// A lost store is told to the pool that it fell into, and to who opens the card next, until
+/// somebody accepts it.
 #[test]
 fn a_lost_store_is_told_to_its_pool_and_to_no_other() {
     for records in [true, false] {
@@ -343,7 +348,8 @@ fn a_lost_store_is_told_to_its_pool_and_to_no_other() {
     }
 }
 
-/// A card is busy for a while with each load: what became of the load before is not taken for its outcome.
+/// A card is busy for a while with each load: what became of the load before is not taken for its
+/// outcome.
 #[test]
 fn the_outcome_of_a_load_is_waited_for() {
     let mock = MockCard::new(MockOptions { load_looks: 3, ..MockOptions::default() });
@@ -364,7 +370,8 @@ fn the_outcome_of_a_load_is_waited_for() {
     }
 }
 
-/// A load that the processor makes ahead of time is in flight now and then: the card is asked again, for a bounded time.
+/// A load that the processor makes ahead of time is in flight now and then: the card is asked
+/// again, for a bounded time.
 #[test]
 fn firmware_is_loaded_when_the_card_is_idle_again() {
     let open = |busy_loads: u32| {

@@ -1,4 +1,5 @@
-//! What the driver knows of its commands: slots that are free, records that are new, failures by name, and what has been read back.
+//! What the driver knows of its commands: slots that are free, records that are new, failures by
+//! name, and what has been read back.
 
 mod common;
 
@@ -38,7 +39,8 @@ fn failure<T: std::fmt::Debug>(result: Result<T, CardError>) -> CommandFailure {
     }
 }
 
-/// A card that is slow to execute has room for few commands: the next ones stay in their slots, and are lost where a slot is written again.
+/// A card that is slow to execute has room for few commands: the next ones stay in their slots, and
+/// are lost where a slot is written again.
 #[test]
 fn no_slot_is_written_before_its_command_has_left_it() {
     for request_slots in [1, 2, 32] {
@@ -69,7 +71,8 @@ fn a_late_failure_names_its_command() {
     assert!(card.take_failure(1, POOL, 0).unwrap().is_none());
 }
 
-/// The ring of records comes round several times: each record is read once, so that each failure is told once.
+/// The ring of records comes round several times: each record is read once, so that each failure is
+/// told once.
 #[test]
 fn a_record_is_read_once() {
     let (_, card) = mapped(MockOptions::default());
@@ -90,7 +93,8 @@ fn a_record_is_read_once() {
     }
 }
 
-/// Of what was drained all is known: who waits for it asks the card for nothing, and does not drain what was posted since.
+/// Of what was drained all is known: who waits for it asks the card for nothing, and does not drain
+/// what was posted since.
 #[test]
 fn who_waits_for_what_was_drained_asks_nobody() {
     let (mock, card) = mapped(MockOptions { lazy: true, ..MockOptions::default() });
@@ -119,14 +123,16 @@ fn a_refused_command_does_not_read_back_as_durable() {
     }
 }
 
-/// A command that was refused is not counted as accepted. Those behind it are durable all the same, also where its record was read meanwhile.
+/// A command that was refused is not counted as accepted. Those behind it are durable all the same,
+/// also where its record was read meanwhile.
 #[test]
 fn what_comes_behind_a_refused_command_reads_back() {
     for completion_records in [true, false] {
         for seed in 0..20 {
             let (mock, card) = mapped(MockOptions { completion_records, seed, ..MockOptions::default() });
             card.post(1, refused(1), false).unwrap();
-            // The status line of another command's read-back brings the refused one to the card, and the next posting reads its record.
+            // The status line of another command's read-back brings the refused one to the card,
+            // and the next posting reads its record.
             card.push(1).unwrap();
             let ticket = card.post(1, log(0x8_0000, 3), false).unwrap();
             card.read_back(ticket).unwrap();
@@ -188,7 +194,8 @@ fn nobody_sleeps_for_ever() {
     let ticket = card.post(1, log(0x8_0000, 0), true).unwrap();
     mock.power_cut();
     assert!(matches!(card.wait(ticket), Ok(()) | Err(CardError::Gone)), "what was accepted may have told of its end");
-    // A store to a card that has gone is lost without a word, so that it is posted; nothing comes of it.
+    // A store to a card that has gone is lost without a word, so that it is posted; nothing comes
+    // of it.
     let ticket = card.post(1, log(0x8_0040, 1), true).unwrap();
     assert!(matches!(card.wait(ticket), Err(CardError::Gone)));
 }
@@ -204,7 +211,8 @@ fn interrupts_that_are_not_there_are_refused() {
     }
 }
 
-/// Threads that share a page read back what they posted while others post, and drain the page behind 1 024 commands.
+/// Threads that share a page read back what they posted while others post, and drain the page
+/// behind 1 024 commands.
 #[test]
 fn threads_on_one_page_read_back_their_own() {
     let (mock, card) = mapped(MockOptions { evict_one_in: 0, ..MockOptions::default() });

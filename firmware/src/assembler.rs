@@ -18,7 +18,8 @@
 //!             | "end" [ STATUS ]
 //! ```
 //!
-//! One declaration or instruction a line; `;` starts a comment. `docs/firmware.md` says what each one does.
+//! One declaration or instruction a line; `;` starts a comment. `docs/firmware.md` says what each
+//! one does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,7 +117,8 @@ pub enum Mistake {
     Image(#[from] ImageError),
 }
 
-/// Assembles all sources into one image. Programs are laid out by opcode, whatever the order of the sources.
+/// Assembles all sources into one image. Programs are laid out by opcode, whatever the order of the
+/// sources.
 pub fn assemble(sources: &[Source<'_>]) -> Result<Image, AssemblyError> {
     let mut named = None;
     let mut programs = BTreeMap::<u8, Program>::new();
@@ -150,7 +152,8 @@ pub fn assemble(sources: &[Source<'_>]) -> Result<Image, AssemblyError> {
     let mut descriptors = [Descriptor::default(); OPCODES];
     let mut words = vec![Instruction::End { status: Status::FirmwareFault.code() }.encode()];
     for program in programs.values() {
-        // An entry that does not fit its field is cut off here and reported by the size check of the image.
+        // An entry that does not fit its field is cut off here and reported by the size check of
+        // the image.
         descriptors[program.opcode as usize] = program.head.with_entry(words.len() as u8);
         words.extend(program.code.iter().map(|i| i.encode()));
     }

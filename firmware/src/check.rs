@@ -101,7 +101,8 @@ pub enum Fault {
     /// A word that nobody writes.
     #[error("{0} is a word and is not stored")]
     WordNotStored(Name),
-    /// A command that waits for other devices holds nothing, and a log must hold the stores that it covers.
+    /// A command that waits for other devices holds nothing, and a log must hold the stores that it
+    /// covers.
     #[error(
         "a program that logs must not synchronise: while it waits for another device, nothing holds the stores that it covers"
     )]
@@ -146,7 +147,8 @@ pub fn operand_name(operand: Operand) -> &'static str {
 /// declaration has it.
 pub type Located = (Option<usize>, Fault);
 
-/// Checks one program: its descriptor (entry and valid bit aside) and its instructions, `end` included.
+/// Checks one program: its descriptor (entry and valid bit aside) and its instructions, `end`
+/// included.
 pub fn program(head: Descriptor, code: &[Instruction]) -> Result<(), Located> {
     declaration(head).map_err(|fault| (None, fault))?;
     let mut run = Run::new(head);

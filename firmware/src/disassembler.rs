@@ -12,8 +12,8 @@ use crate::image::Image;
 /// The text of all programs of an image.
 ///
 /// Assembled again it gives an image with the same name, descriptors and programs; of an image that
-/// [`crate::assemble`] made, the same bytes. Names of programs are not in an image: those of known opcodes are
-/// given, others are called by their number.
+/// [`crate::assemble`] made, the same bytes. Names of programs are not in an image: those of known
+/// opcodes are given, others are called by their number.
 pub fn disassemble(image: &Image) -> String {
     let mut out = format!("image {} revision {}\n", image.name(), image.revision());
     for opcode in 0..OPCODES as u8 {

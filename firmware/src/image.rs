@@ -113,8 +113,8 @@ pub struct Image {
 impl Image {
     /// Checks and seals an image.
     ///
-    /// `words` holds the programs; word 0 is `end firmware_fault`, because the saved state uses entry 0 for "start
-    /// from the beginning".
+    /// `words` holds the programs; word 0 is `end firmware_fault`, because the saved state uses
+    /// entry 0 for "start from the beginning".
     pub fn new(
         name: &str,
         revision: u32,
@@ -180,7 +180,8 @@ impl Image {
         let words = (0..used).map(|i| number(WORDS_AT + 4 * i)).collect();
         let image = Image::new(name, head.revision, descriptors, words)?;
         match image.bytes.iter().zip(bytes).position(|(made, read)| made != read) {
-            // What is left after the checks above are the reserved bytes of the head and what follows the name.
+            // What is left after the checks above are the reserved bytes of the head and what
+            // follows the name.
             Some(offset) => Err(ImageError::NotZero { offset }),
             None => Ok(image),
         }

@@ -2,7 +2,8 @@
 
 use nearpm_firmware::{Source, assemble};
 
-/// The message of the refusal of one text (with an image line in front, so that line 1 of `text` is line 2).
+/// The message of the refusal of one text (with an image line in front, so that line 1 of `text` is
+/// line 2).
 fn refusal(text: &str) -> String {
     let text = format!("image test revision 1\n{text}");
     assemble(&[Source { name: "t.npm", text: &text }]).expect_err("the text must be refused").to_string()

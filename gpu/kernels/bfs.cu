@@ -1,15 +1,18 @@
-// BFS: levels of a graph's nodes, with native persistence: a node's level is stored to PM when it is found, and a level is done when a word in PM says so.
+// BFS: levels of a graph's nodes, with native persistence: a node's level is stored to PM when it
+// is found, and a level is done when a word in PM says so.
 #include "nearpm_gpm.cuh"
 
 #define UNSEEN 0xffffffffu
 
-// The counters of a search, zero before it but for the first: nodes of a level by its number modulo 3, and blocks that came to a meeting.
+// The counters of a search, zero before it but for the first: nodes of a level by its number modulo
+// 3, and blocks that came to a meeting.
 struct bfs_counters {
     gpm_u32 found[3];
     gpm_u32 arrived;
 };
 
-// All blocks of the grid wait for each other, for the `round`th time: they have to be so few that all of them run at the same time.
+// All blocks of the grid wait for each other, for the `round`th time: they have to be so few that
+// all of them run at the same time.
 static __device__ __forceinline__ void bfs_meet(bfs_counters *counters, gpm_u32 round) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -21,9 +24,10 @@ static __device__ __forceinline__ void bfs_meet(bfs_counters *counters, gpm_u32 
     __syncthreads();
 }
 
-// Goes on from a level whose nodes are all known to the last one: nodes of a level find those of the next. `levels` is in the GPU's memory, `persistent` in
-// PM. Each thread persists what it has found before the blocks meet, so that all of a level has persisted when `done` says it; that word persists by the next
-// level's fence, or when the kernel ends.
+// Goes on from a level whose nodes are all known to the last one: nodes of a level find those of
+// the next. `levels` is in the GPU's memory, `persistent` in PM. Each thread persists what it has
+// found before the blocks meet, so that all of a level has persisted when `done` says it; that word
+// persists by the next level's fence, or when the kernel ends.
 extern "C" __global__ void bfs_search(const gpm_u32 *starts, const gpm_u32 *targets, gpm_u32 level, gpm_u32 *levels, gpm_u32 *persistent,
                                       gpm_u64 *done, gpm_u32 *even, gpm_u32 *odd, bfs_counters *counters) {
     gpm_u32 first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;

@@ -1,4 +1,5 @@
-// BLK: prices of European options. Each iteration has another volatility, and adds its prices to sums. The host checkpoints.
+// BLK: prices of European options. Each iteration has another volatility, and adds its prices to
+// sums. The host checkpoints.
 #include "nearpm_gpm.cuh"
 #include "same_bits.cuh"
 

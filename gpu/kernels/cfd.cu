@@ -1,5 +1,6 @@
-// CFD: the Euler equations of a gas around a body, by finite volumes on a mesh of tetrahedra, with steps of three stages (Runge-Kutta). The host
-// checkpoints. Host: `cfd.rs`, operation by operation.
+// CFD: the Euler equations of a gas around a body, by finite volumes on a mesh of tetrahedra, with
+// steps of three stages (Runge-Kutta). The host checkpoints. Host: `cfd.rs`, operation by
+// operation.
 #include "nearpm_gpm.cuh"
 
 #define GAMMA 1.4f
@@ -40,7 +41,8 @@ extern "C" __global__ void cfd_steps(const float *variables, const float *surfac
     steps[i] = 0.5f / (surface[i] * state_of(variables, n, i).wave);
 }
 
-// What flows through a face of area vector `normal`, which points inward: half of what both sides carry.
+// What flows through a face of area vector `normal`, which points inward: half of what both sides
+// carry.
 static __device__ __forceinline__ void add_flow(float *flux, const state &s, const float *normal) {
 #pragma unroll
     for (gpm_u32 a = 0; a < 3; a++) {

@@ -12,7 +12,8 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
-# Without fused multiply-add a float result is that of the expression as it is written, on the processor, too.
+# Without fused multiply-add a float result is that of the expression as it is written, on the
+# processor, too.
 OPTIONS = [b"--gpu-architecture=compute_90", b"--std=c++17", b"--fmad=false"]
 # What the checker of scopes finds is told by the line of the source.
 FOLDERS = {FOLDER: OPTIONS, FOLDER.parent / "sbrp" / "kernels": [*OPTIONS, b"--generate-line-info"]}

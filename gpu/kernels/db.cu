@@ -1,8 +1,10 @@
-// gpDB: a table of rows in PM, with transactions that insert rows at its end or update those that a condition selects. An insertion logs how many rows
-// there were, in a conventional log; an update logs what it changes, in a hierarchical one.
+// gpDB: a table of rows in PM, with transactions that insert rows at its end or update those that a
+// condition selects. An insertion logs how many rows there were, in a conventional log; an update
+// logs what it changes, in a hierarchical one.
 #include "nearpm_gpm.cuh"
 
-// Words of a row, and the columns that the program looks at: an update changes the word of 8 bytes that begins with BALANCE.
+// Words of a row, and the columns that the program looks at: an update changes the word of 8 bytes
+// that begins with BALANCE.
 #define ROW 16u
 #define GROUP 1u
 #define BALANCE 2u
@@ -37,7 +39,8 @@ extern "C" __global__ void db_log_count(const gpmlog *described, const gpm_u64 *
     }
 }
 
-// Rows of an insertion, 16 bytes a thread and step; the columns that are looked at are kept in the GPU's memory, too.
+// Rows of an insertion, 16 bytes a thread and step; the columns that are looked at are kept in the
+// GPU's memory, too.
 extern "C" __global__ void db_insert(uint4 *table, const uint4 *rows, gpm_u64 first, gpm_u64 n, gpm_u32 *groups, gpm_u64 *balances) {
     gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x, quarters = ROW / 4;
     for (gpm_u64 i = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x; i < n * quarters; i += step) {
@@ -59,7 +62,8 @@ extern "C" __global__ void db_set_count(gpm_u64 *count, gpm_u64 value) {
     }
 }
 
-// Numbers of the rows of a group, a block's together: SELECT. Additions to one word take the GPU's memory a nanosecond each.
+// Numbers of the rows of a group, a block's together: SELECT. Additions to one word take the GPU's
+// memory a nanosecond each.
 extern "C" __global__ void db_select(const gpm_u32 *groups, gpm_u64 n, gpm_u32 group, gpm_u32 *found, gpm_u32 room, gpm_u32 *count) {
     __shared__ gpm_u32 starts[GPM_WARP];
     gpm_u64 i = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -138,7 +142,8 @@ extern "C" __global__ void db_undo(const gpmlog *described, gpm_u32 n, gpm_u32 *
     gpm_persist();
 }
 
-// The same with a conventional log, a thread a partition: an entry is removed when what it restores is durable.
+// The same with a conventional log, a thread a partition: an entry is removed when what it restores
+// is durable.
 extern "C" __global__ void db_undo_conv(const gpmlog *described, gpm_u32 *table) {
     gpmlog log = *described;
     log.kind = GPM_LOG_CONV;

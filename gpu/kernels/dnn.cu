@@ -1,5 +1,6 @@
-// DNN: training of a LeNet by steepest descent: two convolutions of 5 x 5 with pooling, two dense layers, softmax. Each number is made by one thread,
-// in an order that does not change, so that the host computes the same bits. The host checkpoints. Host: `dnn.rs`.
+// DNN: training of a LeNet by steepest descent: two convolutions of 5 x 5 with pooling, two dense
+// layers, softmax. Each number is made by one thread, in an order that does not change, so that the
+// host computes the same bits. The host checkpoints. Host: `dnn.rs`.
 #include "nearpm_gpm.cuh"
 #include "same_bits.cuh"
 
@@ -65,7 +66,8 @@ extern "C" __global__ void dnn_loss(const float *scores, const unsigned char *la
         slopes[image * classes + c] = (power_of_e(mine[c] - highest) / sum - (c == label ? 1.0f : 0.0f)) / (float)batch;
 }
 
-// Slopes of a dense layer's input; nothing flows back to what a rectified layer had dropped (`in` is what it gave).
+// Slopes of a dense layer's input; nothing flows back to what a rectified layer had dropped (`in`
+// is what it gave).
 extern "C" __global__ void dnn_dense_back(const float *slopes, const float *weights, const float *in, float *back, gpm_u32 batch,
                                           gpm_u32 inputs, gpm_u32 outputs, gpm_u32 rectified) {
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -122,7 +124,8 @@ extern "C" __global__ void dnn_convolve_back(const float *slopes, const float *w
     back[i] = sum;
 }
 
-// Goes down the slope of a convolution's weights and biases: a thread each, over all images and places.
+// Goes down the slope of a convolution's weights and biases: a thread each, over all images and
+// places.
 extern "C" __global__ void dnn_convolve_learn(const float *slopes, const float *in, float *weights, float *bias, gpm_u32 batch,
                                               gpm_u32 channels, gpm_u32 side, gpm_u32 maps, float rate) {
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x, small = side - WINDOW + 1, window = WINDOW * WINDOW;

@@ -30,7 +30,8 @@ extern "C" __global__ void bench_values(const gpm_u64 *keys, gpm_u64 units, gpm_
         values[at] = record_unit(keys[at / units_a_value], seed, (gpm_u32)(at % units_a_value));
 }
 
-// Counts operations with another outcome than `expected`, and values that are not those of `seed` or, each as a whole, of any seed from 1 up to it.
+// Counts operations with another outcome than `expected`, and values that are not those of `seed`
+// or, each as a whole, of any seed from 1 up to it.
 extern "C" __global__ void bench_look(const gpm_u64 *keys, gpm_u32 n, gpm_u32 units, gpm_u32 seed, gpm_u32 any, const gpm_u32 *ops,
                                       const uint4 *found, const gpm_u32 *outcomes, gpm_u32 expected, gpm_u32 *wrong) {
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,10 +1,12 @@
-// Calls for kernels of programs. All 32 lanes of a warp make a call together, each with a key of its own or none (`wanted`); what a call answers is
-// durable when it returns. The host begins an epoch for the launch (`Table::begin_epoch`), and the kernel begins so:
+// Calls for kernels of programs. All 32 lanes of a warp make a call together, each with a key of
+// its own or none (`wanted`); what a call answers is durable when it returns. The host begins an
+// epoch for the launch (`Table::begin_epoch`), and the kernel begins so:
 //
 //     gphash t = *described;  // `Table::address`
 //     t.epoch = epoch;        // what `begin_epoch` gave
 //
-// Values are `t.units` units of 16 bytes in the GPU's memory. Answers are GPH_DONE and its like (nearpm_gphash.cuh). Keys are words of 8 bytes.
+// Values are `t.units` units of 16 bytes in the GPU's memory. Answers are GPH_DONE and its like
+// (nearpm_gphash.cuh). Keys are words of 8 bytes.
 #pragma once
 
 // The value of a key to `found`, which may be null: GPH_DONE or GPH_ABSENT.

@@ -18,8 +18,10 @@ static __device__ __forceinline__ void prepare_next(const gphash &t) {
     for (gpm_u32 w = blockIdx.x * blockDim.x + threadIdx.x; w <= t.windows; w += gridDim.x * blockDim.x) next[w] = 0;
 }
 
-// Runs a batch: operation i, `ops[i]`, or `op` where there are no `ops`, is on key i, with `units` of `values` and of `found`, which may be null. They
-// are taken in the order of `order`, if there is one. Answers count when the launch has ended, and everything that they depend on has persisted then.
+// Runs a batch: operation i, `ops[i]`, or `op` where there are no `ops`, is on key i, with `units`
+// of `values` and of `found`, which may be null. They are taken in the order of `order`, if there
+// is one. Answers count when the launch has ended, and everything that they depend on has persisted
+// then.
 extern "C" __global__ void gph_run_batch(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 op, const gpm_u32 *order, const gpm_u32 *ops,
                                          const void *keys, const uint4 *values, uint4 *found, gpm_u32 *outcomes) {
     gphash t = *described;
@@ -39,9 +41,11 @@ extern "C" __global__ void gph_run_batch(const gphash *described, gpm_u32 epoch,
 // The value that a test gives an operation, of one unit: a reader can tell it from a part of it.
 static __device__ __forceinline__ bool gph_value_whole(uint4 v) { return v.y == ~v.x && v.z == v.x * 0x9e3779b1u && v.w == 0x6870676eu; }
 
-// Runs operations as a program would that uses the table inside of its kernels: each answer is out as soon as its operation is done, and is stored to
-// PM, so that a crash leaves either an answer that holds or none. Actor a (the first `lanes` lanes of each warp) does `rounds` operations one after
-// the other. The clock says what was done before what. Warps behind those fill the cache meanwhile, if there is one, as another stream would.
+// Runs operations as a program would that uses the table inside of its kernels: each answer is out
+// as soon as its operation is done, and is stored to PM, so that a crash leaves either an answer
+// that holds or none. Actor a (the first `lanes` lanes of each warp) does `rounds` operations one
+// after the other. The clock says what was done before what. Warps behind those fill the cache
+// meanwhile, if there is one, as another stream would.
 extern "C" __global__ void gph_run_audited(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 lanes, gpm_u32 rounds, const gpm_u32 *ops,
                                            const void *keys, const uint4 *values, uint4 *found, gpm_u32 *clock, gpm_u64 *begun,
                                            gpm_u64 *answers) {

@@ -3,8 +3,8 @@
 #include "gphash_n_tags.cuh"
 #include "gphash_n_cache.cuh"
 
-// What a batch is sorted by: the window of each key, and `bits` more bits of its hash, which bring operations on one key together; and the number of
-// each in the batch.
+// What a batch is sorted by: the window of each key, and `bits` more bits of its hash, which bring
+// operations on one key together; and the number of each in the batch.
 extern "C" __global__ void gph_windows(const gphash *described, gpm_u32 n, gpm_u32 bits, const void *keys, gpm_u32 *windows, gpm_u32 *numbers) {
     const gphash t = *described;
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,8 +16,9 @@ extern "C" __global__ void gph_windows(const gphash *described, gpm_u32 n, gpm_u
 }
 
 #ifdef GPH_CACHE
-// Answers the look-ups of a batch that the cache has the answer of; all others go to `windows` and `numbers`, to be sorted and run, `*left` of them. What
-// a batch changes changes behind this: its look-ups that are answered here happen first.
+// Answers the look-ups of a batch that the cache has the answer of; all others go to `windows` and
+// `numbers`, to be sorted and run, `*left` of them. What a batch changes changes behind this: its
+// look-ups that are answered here happen first.
 extern "C" __global__ void gph_serve(const gphash *described, gpm_u32 epoch, gpm_u32 n, gpm_u32 op, const gpm_u32 *ops, const gpm_u64 *keys, uint4 *found,
                                      gpm_u32 *outcomes, gpm_u32 bits, gpm_u32 *windows, gpm_u32 *numbers, gpm_u32 *left) {
     gphash t = *described;

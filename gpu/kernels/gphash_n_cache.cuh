@@ -1,9 +1,11 @@
-// Cache of values for design N: sets of four pairs in the GPU's memory. It takes in pairs that a sketch of what was read (count-min) calls more popular
-// than the least popular pair of their set.
+// Cache of values for design N: sets of four pairs in the GPU's memory. It takes in pairs that a
+// sketch of what was read (count-min) calls more popular than the least popular pair of their set.
 //
-// A cached value does not change: who is about to change a pair in PM takes it out of the cache first, so that a reader who finds it there reads what
-// PM has then. A turn, between launches, makes what was put in meanwhile count, and chooses what is to be put in next. `gph_cache_fill` does that beside
-// batches; a pair that a batch is about to change is taken out of what is being put in, too, and does not count at the next turn.
+// A cached value does not change: who is about to change a pair in PM takes it out of the cache
+// first, so that a reader who finds it there reads what PM has then. A turn, between launches,
+// makes what was put in meanwhile count, and chooses what is to be put in next. `gph_cache_fill`
+// does that beside batches; a pair that a batch is about to change is taken out of what is being
+// put in, too, and does not count at the next turn.
 #pragma once
 #include "nearpm_gphash.cuh"
 
@@ -11,7 +13,8 @@
 
 #ifdef GPH_CACHE
 
-// Sets lie in the order of the windows that a table began with, as both are chosen by the same bits: filling the cache goes through PM window by window.
+// Sets lie in the order of the windows that a table began with, as both are chosen by the same
+// bits: filling the cache goes through PM window by window.
 static __device__ __forceinline__ gpm_u32 cache_set(const gphash &t, const gph_hash &h) {
     return gph_below((gpm_u32)h.second, t.cache->entries / CACHE_WAYS);
 }
@@ -85,7 +88,8 @@ static __device__ __forceinline__ void cache_write(const gphash &t, const gph_ha
     }
 }
 
-// The cell of a pair that is to be put in as an entry, or GPH_NONE: none is, or the pair is another by now.
+// The cell of a pair that is to be put in as an entry, or GPH_NONE: none is, or the pair is another
+// by now.
 static __device__ __forceinline__ gpm_u32 cache_source(const gphash &t, gpm_u32 entry) {
     gpm_u64 *filling = t.cache->keys + (gpm_u64)(entry / CACHE_WAYS) * CACHE_WAYS * 2 + CACHE_WAYS + entry % CACHE_WAYS;
     gpm_u64 key = gph_load(filling);
@@ -97,7 +101,8 @@ static __device__ __forceinline__ gpm_u32 cache_source(const gphash &t, gpm_u32 
     return GPH_NONE;
 }
 
-// Puts in what the last turn has chosen, by the `warps` warps of which this is number `warp`: a value is copied by lanes together.
+// Puts in what the last turn has chosen, by the `warps` warps of which this is number `warp`: a
+// value is copied by lanes together.
 static __device__ __forceinline__ void cache_fill(const gphash &t, gpm_u32 warp, gpm_u32 warps) {
     if (!t.cache) return;
     for (gpm_u32 first = warp * GPM_WARP; first < t.cache->entries; first += warps * GPM_WARP) {
@@ -120,7 +125,8 @@ extern "C" __global__ void gph_cache_turn(const gphash *described, gpm_u32 ages)
         gpm_u64 *filling = counts + CACHE_WAYS, wanted = t.cache->wanted[entry];
         if (*filling) *counts = *filling;
         *filling = 0;
-        // An entry that is in use has a popularity of 1 at least: a pair that was asked for once does not take its place.
+        // An entry that is in use has a popularity of 1 at least: a pair that was asked for once
+        // does not take its place.
         t.cache->of[entry] = *counts ? max(t.cache->of[entry] >> (ages ? 1 : 0), 1u) : 0;
         t.cache->wanted[entry] = 0;
         if (!wanted) continue;

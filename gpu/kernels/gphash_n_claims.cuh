@@ -2,7 +2,7 @@
 #pragma once
 #include "gphash_n_tags.cuh"
 
-// ---- Reading ---------------------------------------------------------------------------------------------------------------------------------------------
+// ---- Reading ------------------------------------------------------------------------------------
 
 // The key's slot as PM has it. What is claimed and not yet there has no key.
 static __device__ __forceinline__ gpm_u32 try_find(const gphash &t, const gph_hash &h, gpm_u64 key, const uint4 *full, gpm_u32 &found,
@@ -21,10 +21,11 @@ static __device__ __forceinline__ gpm_u32 try_find(const gphash &t, const gph_ha
     return gph_same(t, cell, full) ? TRY_GOT : TRY_ABSENT;
 }
 
-// ---- Holding a slot to change it ---------------------------------------------------------------------------------------------------------------------------
+// ---- Holding a slot to change it ----------------------------------------------------------------
 
-// Brings the key's slot from THERE to `state`, HELD or beyond, so that nobody else changes it. With `gives_way` an update finds another one of the same key in progress,
-// and is overwritten by it: for batches, of which all operations are at the same time.
+// Brings the key's slot from THERE to `state`, HELD or beyond, so that nobody else changes it. With
+// `gives_way` an update finds another one of the same key in progress, and is overwritten by it:
+// for batches, of which all operations are at the same time.
 static __device__ __forceinline__ gpm_u32 try_hold(const gphash &t, const gph_hash &h, gpm_u64 key, const uint4 *full, gpm_u32 state,
                                                    bool gives_way, gpm_u32 &held, gpm_u32 &moved, gpm_u32 &cell) {
     gpm_u32 outcome = TRY_ABSENT;
@@ -57,7 +58,7 @@ static __device__ __forceinline__ gpm_u32 try_hold(const gphash &t, const gph_ha
     return outcome;
 }
 
-// ---- Claiming a slot for a new key -------------------------------------------------------------------------------------------------------------------------
+// ---- Claiming a slot for a new key --------------------------------------------------------------
 
 // What another slot with the key's fingerprint means for an insert.
 static __device__ __forceinline__ gpm_u32 try_other(const gphash &t, gpm_u64 key, const uint4 *full, gpm_u32 slot, gpm_u32 state) {
@@ -132,7 +133,8 @@ static __device__ __forceinline__ gpm_u32 try_claim(const gphash &t, const gph_h
     if (slot == GPH_TAKEN_NOW) return TRY_AGAIN;
     if (slot == GPH_NONE) {
         if (buckets > t.hashes || !t.stash) return TRY_FULL;
-        // From now on everybody looks there, too. Who has not seen it yet will see it behind a claim.
+        // From now on everybody looks there, too. Who has not seen it yet will see it behind a
+        // claim.
         atomicExch(&t.counts[GPH_STASHED], 1u);
         __threadfence();
         return TRY_AGAIN;

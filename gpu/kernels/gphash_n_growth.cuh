@@ -2,9 +2,10 @@
 #pragma once
 #include "gphash_n_claims.cuh"
 
-// A step takes window `to` into use, while no batch runs: pairs that belong there then are copied to it, the host stores durably that it is in use, and
-// the copies that were left in window `from` are cleared. A crash before the store leaves copies in a window that is not in use, one behind it leaves
-// copies where nobody looks for their keys: recovery clears both.
+// A step takes window `to` into use, while no batch runs: pairs that belong there then are copied
+// to it, the host stores durably that it is in use, and the copies that were left in window `from`
+// are cleared. A crash before the store leaves copies in a window that is not in use, one behind it
+// leaves copies where nobody looks for their keys: recovery clears both.
 
 // A free slot of the key in its window, which its caller has then: GPH_NONE where there is none.
 static __device__ __forceinline__ gpm_u32 take_slot(const gphash &t, const gph_hash &h, gpm_u32 &tag) {
@@ -49,7 +50,8 @@ extern "C" __global__ void gph_grow_copy(const gphash *described, gpm_u32 epoch,
         atomicAdd(&t.counts[GPH_UNMOVED], 1u);
 }
 
-// Clears the keys of a window that belong to window `of`; of all that are there, if the window is that one and not in use.
+// Clears the keys of a window that belong to window `of`; of all that are there, if the window is
+// that one and not in use.
 extern "C" __global__ void gph_grow_clear(const gphash *described, gpm_u32 window, gpm_u32 of) {
     gphash t = *described;
     t.used = of + 1;

@@ -64,7 +64,8 @@ extern "C" __global__ void gph_find_spares(const gphash *described) {
     if (at < t.window_spares) t.spares[window * t.window_spares + at] = cell;
 }
 
-// Recovery, behind the first part: what a crash left in the stash and at home stays at home. Both copies are the same.
+// Recovery, behind the first part: what a crash left in the stash and at home stays at home. Both
+// copies are the same.
 extern "C" __global__ void gph_settle(const gphash *described) {
     const gphash t = *described;
     gpm_u32 slot = t.buckets * t.width + blockIdx.x * blockDim.x + threadIdx.x;

@@ -31,7 +31,8 @@
 
 static __device__ __forceinline__ gpm_u32 tag_state(gpm_u32 tag) { return tag >> TAG_STATE; }
 static __device__ __forceinline__ gpm_u32 tag_make(gpm_u32 state, gpm_u32 print, gpm_u32 moved) { return state << TAG_STATE | moved | print; }
-// None that a free slot's tag has: a key that had it would look at each free slot of its buckets in PM, one after the other.
+// None that a free slot's tag has: a key that had it would look at each free slot of its buckets in
+// PM, one after the other.
 static __device__ __forceinline__ gpm_u32 print_of(const gph_hash &h) { return max((gpm_u32)h.second & TAG_PRINT, TAG_GIVEN_UP(1u) + 1u); }
 
 static __device__ __forceinline__ gpm_u32 tag_in(gpm_u32 word, gpm_u32 slot) { return word >> (slot % 2 * 16) & 0xffffu; }
@@ -60,7 +61,8 @@ static __device__ __forceinline__ bool tag_is_free(const gphash &t, gpm_u32 tag)
 
 static __device__ __forceinline__ gpm_u64 *slot_key(const gphash &t, gpm_u32 slot) { return (gpm_u64 *)(t.slots + (gpm_u64)slot * SLOT_BYTES); }
 static __device__ __forceinline__ ulonglong2 slot_load(const gphash &t, gpm_u32 slot) { return gph_load_pair(slot_key(t, slot)); }
-// Spares of a window that were taken in this epoch. The words of the next epoch are zeroed in this one.
+// Spares of a window that were taken in this epoch. The words of the next epoch are zeroed in this
+// one.
 static __device__ __forceinline__ gpm_u32 *taken_at(const gphash &t, gpm_u32 window) { return &t.taken[(t.epoch & 1) * (t.windows + 1) + window]; }
 static __device__ __forceinline__ gpm_u32 window_slots(const gphash &t) { return t.buckets / t.windows * t.width; }
 // The cell that a slot has: by its pointer, or its own, which lies among those of its window.
@@ -68,8 +70,9 @@ static __device__ __forceinline__ gpm_u32 slot_cell(const gphash &t, gpm_u32 slo
     return pointer ? gph_cell_of(pointer) : slot + slot / window_slots(t) * t.window_spares;
 }
 
-// A table grows by a window at a time (linear hashing, Litwin 1980): window `base * 2^k + w` takes half of the keys of window w, by another bit of
-// the hash. Windows from `used` on are not in use yet.
+// A table grows by a window at a time (linear hashing, Litwin 1980): window `base * 2^k + w` takes
+// half of the keys of window w, by another bit of the hash. Windows from `used` on are not in use
+// yet.
 static __device__ __forceinline__ gpm_u32 window_of(const gphash &t, const gph_hash &h) {
     gpm_u32 window = gph_below((gpm_u32)h.second, t.base), more = (gpm_u32)(h.first >> 32);
     for (gpm_u32 size = t.base; size < t.used; size *= 2, more >>= 1)
@@ -90,7 +93,8 @@ static __device__ __forceinline__ gpm_u32 buckets_of(const gphash &t) {
     return t.hashes + (t.stash && gph_load_word(&t.counts[GPH_STASHED]) ? 1u : 0u);
 }
 
-// Two tags at once. Bits 0 and 16 say whether their fingerprints differ from those of `both`: twelve bits and 0xfff carry unless they are 0.
+// Two tags at once. Bits 0 and 16 say whether their fingerprints differ from those of `both`:
+// twelve bits and 0xfff carry unless they are 0.
 static __device__ __forceinline__ gpm_u32 prints_differ(gpm_u32 word, gpm_u32 both) {
     return (((word ^ both) & 0x0fff0fffu) + 0x0fff0fffu) >> 12 & 0x00010001u;
 }
@@ -120,8 +124,10 @@ static __device__ __forceinline__ gpm_u64 bucket_matches(const gphash &t, gpm_u3
     return bucket_bits(t, first, [&](gpm_u32 word) { return prints_differ(word, print << 16 | print) ^ 0x00010001u; });
 }
 
-// Looks at each slot of a key's first `buckets` buckets whose tag has its fingerprint, until `look(slot)` says that it has seen enough. Whether it has.
-// Tags are gone through before a slot of PM is looked at, so that lanes of a warp that find one wait for PM together, and not one after the other.
+// Looks at each slot of a key's first `buckets` buckets whose tag has its fingerprint, until
+// `look(slot)` says that it has seen enough. Whether it has. Tags are gone through before a slot of
+// PM is looked at, so that lanes of a warp that find one wait for PM together, and not one after
+// the other.
 template <class Look>
 static __device__ __forceinline__ bool key_look(const gphash &t, const gph_hash &h, gpm_u32 buckets, Look look) {
     gpm_u64 matches = 0;
@@ -138,7 +144,8 @@ static __device__ __forceinline__ bool key_look(const gphash &t, const gph_hash 
     }
 }
 
-// The same with the tag as it is then: `look(slot, tag)`. One that has changed to another fingerprint meanwhile is passed by.
+// The same with the tag as it is then: `look(slot, tag)`. One that has changed to another
+// fingerprint meanwhile is passed by.
 template <class Look>
 static __device__ __forceinline__ bool key_look_tags(const gphash &t, const gph_hash &h, gpm_u32 buckets, Look look) {
     return key_look(t, h, buckets, [&](gpm_u32 slot) {

@@ -1,15 +1,18 @@
-// Design P: the table of GPHash (FAST 2025, 3.1 and 3.2), repaired. A warp does one operation at a time, a lane a slot: one look at all slots that the
-// key may be in. (With GPH_ALONE a thread does it alone: gphash_p_alone.cuh.)
+// Design P: the table of GPHash (FAST 2025, 3.1 and 3.2), repaired. A warp does one operation at a
+// time, a lane a slot: one look at all slots that the key may be in. (With GPH_ALONE a thread does
+// it alone: gphash_p_alone.cuh.)
 //
-// Level 0 has `buckets` buckets, each level below half as many as the one above; a bucket of a level lies under two of the one above. A bucket has its
-// keys, then its pointers. A key word is 0 (free), a key, or a mark:
+// Level 0 has `buckets` buckets, each level below half as many as the one above; a bucket of a
+// level lies under two of the one above. A bucket has its keys, then its pointers. A key word is 0
+// (free), a key, or a mark:
 //
 //     CLAIMED, PENDING   an insert is about to put a key with this hash here (the paper's INSERT,
 //                        which does not tell of which key)
 //     GIVEN_UP           deleted in this epoch: free in the next one
 //
-// What the paper leaves open is closed so: inserts of one key look for each other behind their claims, as in design N (see gphash_n.cuh); a fence lies
-// between pointer and key; who answers persists first what the answer depends on; slots and cells are used again in a later epoch only.
+// What the paper leaves open is closed so: inserts of one key look for each other behind their
+// claims, as in design N (see gphash_n.cuh); a fence lies between pointer and key; who answers
+// persists first what the answer depends on; slots and cells are used again in a later epoch only.
 #pragma once
 #include "nearpm_gphash.cuh"
 #include "gphash_p_cache.cuh"
@@ -113,14 +116,16 @@ static __device__ __forceinline__ void fill_cell(const gphash &t, const uint4 *v
     for (gpm_u32 u = threadIdx.x % GPM_WARP; u < GPH_KEY_UNITS(t); u += GPM_WARP) gph_cell(t, cell)[t.units + u] = full[u];
 }
 
-// Takes a cell from the ring, for the warp. The host gives a launch no more operations that take one than the ring has.
+// Takes a cell from the ring, for the warp. The host gives a launch no more operations that take
+// one than the ring has.
 static __device__ __forceinline__ gpm_u32 take_cell(const gphash &t) {
     gpm_u32 cell = 0;
     if (threadIdx.x % GPM_WARP == 0) cell = t.spares[atomicAdd((gpm_u64 *)&t.counts[GPH_TAKEN], 1ull) % t.ring];
     return __shfl_sync(GPH_ALL, cell, 0);
 }
 
-// Claims a slot for a key that is not there. GPH_DONE with the lane that has it, GPH_EXISTS, GPH_FULL, or GPH_WAITING: to be tried again.
+// Claims a slot for a key that is not there. GPH_DONE with the lane that has it, GPH_EXISTS,
+// GPH_FULL, or GPH_WAITING: to be tried again.
 static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash &h, gpm_u64 key, const place &p, gpm_u64 word, gpm_u32 &owner) {
     const gpm_u32 lane = threadIdx.x % GPM_WARP;
     const gpm_u64 claimed = MARK_CLAIMED << 32 | (gpm_u32)h.second, pending = MARK_PENDING << 32 | (gpm_u32)h.second;
@@ -140,7 +145,8 @@ static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash 
         gpm_u64 now = place_load(p);
         bool other = now == claimed && p.slot != mine;
         if (__any_sync(GPH_ALL, now == key)) outcome = GPH_EXISTS;
-        // Of two who see each other the higher one gives up; the lower one waits until the other has decided.
+        // Of two who see each other the higher one gives up; the lower one waits until the other
+        // has decided.
         else if (__any_sync(GPH_ALL, now == pending || (other && p.slot < mine))) outcome = GPH_WAITING;
         else if (__any_sync(GPH_ALL, other)) continue;
         break;

@@ -1,5 +1,6 @@
-// Design P (gphash_p.cuh) with a thread an operation, which looks at one slot of its key after the other: what the paper's warps are compared with (its
-// figure 9). The protocol is that of the warps, so that both lie in the same tables.
+// Design P (gphash_p.cuh) with a thread an operation, which looks at one slot of its key after the
+// other: what the paper's warps are compared with (its figure 9). The protocol is that of the
+// warps, so that both lie in the same tables.
 #pragma once
 
 static __device__ __forceinline__ void fill_cell(const gphash &t, const uint4 *value, const uint4 *full, gpm_u32 cell) {
@@ -32,7 +33,8 @@ static __device__ __forceinline__ look look_at(const gphash &t, const gph_hash &
     return l;
 }
 
-// Claims a slot for a key that is not there. GPH_DONE with its place, GPH_EXISTS, GPH_FULL, or GPH_WAITING: to be tried again.
+// Claims a slot for a key that is not there. GPH_DONE with its place, GPH_EXISTS, GPH_FULL, or
+// GPH_WAITING: to be tried again.
 static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash &h, gpm_u64 key, look &l) {
     const gpm_u64 claimed = MARK_CLAIMED << 32 | (gpm_u32)h.second, pending = MARK_PENDING << 32 | (gpm_u32)h.second;
     if (l.marked) return GPH_WAITING;
@@ -50,7 +52,8 @@ static __device__ __forceinline__ gpm_u32 claim(const gphash &t, const gph_hash 
             gpm_u64 now = place_load(p);
             bool other = now == claimed && p.slot != l.p.slot;
             exists = exists || now == key;
-            // Of two who see each other the higher one gives up; the lower one waits until the other has decided.
+            // Of two who see each other the higher one gives up; the lower one waits until the
+            // other has decided.
             yields = yields || now == pending || (other && p.slot < l.p.slot);
             waits = waits || other;
         }

@@ -1,8 +1,11 @@
-// Cache of buckets for design P (BktCache of GPHash, 3.3), repaired. Which buckets it has does not change between turns, which are between launches.
+// Cache of buckets for design P (BktCache of GPHash, 3.3), repaired. Which buckets it has does not
+// change between turns, which are between launches.
 //
-// The paper writes a cached bucket behind PM, in whatever order, and counts readers so that an entry is not given away under them. Here who is about
-// to change a bucket in PM takes it out of the cache first, so that a reader who finds it there reads what PM has then, and entries are given away by
-// turns alone. `gph_cache_fill` puts buckets in beside batches; one that a batch is about to change is taken out meanwhile, and does not count.
+// The paper writes a cached bucket behind PM, in whatever order, and counts readers so that an
+// entry is not given away under them. Here who is about to change a bucket in PM takes it out of
+// the cache first, so that a reader who finds it there reads what PM has then, and entries are
+// given away by turns alone. `gph_cache_fill` puts buckets in beside batches; one that a batch is
+// about to change is taken out meanwhile, and does not count.
 #pragma once
 #include "nearpm_gphash.cuh"
 
@@ -66,7 +69,8 @@ extern "C" __global__ void gph_cache_rank(const gphash *described, gpm_u32 epoch
         atomicAdd(&t.cache->bins[cache_bin(t, bucket, epoch)], 1u);
 }
 
-// Chooses the least popularity of what is cached, so that no more are than there is room for. One thread.
+// Chooses the least popularity of what is cached, so that no more are than there is room for. One
+// thread.
 extern "C" __global__ void gph_cache_choose(const gphash *described) {
     const gphash t = *described;
     gpm_u32 least = 256, sum = 0;

@@ -1,9 +1,10 @@
 // Design P (gphash_p.cuh): growing, the paper's resize (3.2).
 #pragma once
 
-// While no batch runs, the lowest level's pairs are copied to a new level above, of buckets from `to` on, twice as many as the top has. Nothing is moved
-// (the paper empties the lowest level as it goes): when all have found a place, the host stores durably which levels are in use. A crash before that, or a
-// pair without a place, leaves what was there; the copies are cleared.
+// While no batch runs, the lowest level's pairs are copied to a new level above, of buckets from
+// `to` on, twice as many as the top has. Nothing is moved (the paper empties the lowest level as it
+// goes): when all have found a place, the host stores durably which levels are in use. A crash
+// before that, or a pair without a place, leaves what was there; the copies are cleared.
 
 extern "C" __global__ void gph_grow_copy(const gphash *described, gpm_u32 to) {
     const gphash t = *described;

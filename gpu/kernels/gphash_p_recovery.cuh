@@ -8,7 +8,8 @@ static __device__ __forceinline__ place place_number(const gphash &t, gpm_u32 sl
     return p;
 }
 
-// Recovery, first part: marks and keys without a pointer are freed, and cells that slots have are noted.
+// Recovery, first part: marks and keys without a pointer are freed, and cells that slots have are
+// noted.
 extern "C" __global__ void gph_recover(const gphash *described) {
     const gphash t = *described;
     gpm_u32 slot = blockIdx.x * blockDim.x + threadIdx.x;

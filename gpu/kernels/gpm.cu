@@ -1,7 +1,8 @@
 // Kernels of the library itself: opening logs, and checkpoints.
 #include "nearpm_gpm.cuh"
 
-// Tells each thread of a hierarchical log, or each partition of a conventional one, how much it has in PM.
+// Tells each thread of a hierarchical log, or each partition of a conventional one, how much it has
+// in PM.
 extern "C" __global__ void log_mount(const gpmlog *described, gpm_u32 count) {
     const gpmlog log = *described;
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -9,7 +10,8 @@ extern "C" __global__ void log_mount(const gpmlog *described, gpm_u32 count) {
     log.counts[i] = log.kind == GPM_LOG_CONV ? gpmconv_stored(&log, i) : gpmlog_stored(&log, i);
 }
 
-// What 8 bytes at a place add to a digest. A sum, so that threads may add in any order. Host: `nearpm-gpm`, `digest_of`.
+// What 8 bytes at a place add to a digest. A sum, so that threads may add in any order. Host:
+// `nearpm-gpm`, `digest_of`.
 static __device__ __forceinline__ gpm_u64 digest_step(gpm_u64 word, gpm_u64 place) {
     gpm_u64 h = (word ^ place * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
     h ^= h >> 29;
@@ -27,7 +29,8 @@ static __device__ __forceinline__ void digest_add(gpm_u64 *digest, gpm_u64 sum) 
     if (threadIdx.x % GPM_WARP == 0) atomicAdd(digest, sum);
 }
 
-// The last bytes of `bytes` that are no whole unit of 16, filled with zeros. They are copied one by one: none behind them is touched.
+// The last bytes of `bytes` that are no whole unit of 16, filled with zeros. They are copied one by
+// one: none behind them is touched.
 static __device__ __forceinline__ uint4 copy_rest(char *to, const char *from, gpm_u64 bytes) {
     gpm_u32 words[4] = {0, 0, 0, 0};
     gpm_u64 start = bytes / 16 * 16;
@@ -66,8 +69,9 @@ struct checkpoint_item {
     gpm_u64 bytes;
 };
 
-// Copies all items to a slot and persists them, or from it; adds to their digest, in which 8 bytes have their number in the slot. One launch for all: a
-// launch takes as long as 200 KiB over the link. Blocks have whole warps; addresses and offsets are multiples of 16.
+// Copies all items to a slot and persists them, or from it; adds to their digest, in which 8 bytes
+// have their number in the slot. One launch for all: a launch takes as long as 200 KiB over the
+// link. Blocks have whole warps; addresses and offsets are multiples of 16.
 extern "C" __global__ void checkpoint_copy(const checkpoint_item *items, gpm_u32 count, char *slot, gpm_u32 to_slot, gpm_u64 *digest) {
     gpm_u64 sum = 0;
     for (gpm_u32 i = 0; i < count; i++) {
@@ -97,8 +101,9 @@ extern "C" __global__ void checkpoint_digest(const char *from, gpm_u64 bytes, gp
 // Units of 16 bytes of a page, a lane.
 #define UNITS 8u
 
-// Copies the pages to PM that differ from those whose digests `pages` has (or `all` of them), persists them, and brings the digests up to date. Adds to
-// the digest of everything, and to the number of bytes copied behind it. A warp a page.
+// Copies the pages to PM that differ from those whose digests `pages` has (or `all` of them),
+// persists them, and brings the digests up to date. Adds to the digest of everything, and to the
+// number of bytes copied behind it. A warp a page.
 extern "C" __global__ void checkpoint_changed(char *to, const char *from, gpm_u64 bytes, gpm_u64 place, gpm_u64 *pages, gpm_u32 all,
                                               gpm_u64 *digest) {
     gpm_u32 lane = threadIdx.x % GPM_WARP;

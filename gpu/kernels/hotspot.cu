@@ -1,4 +1,5 @@
-// HS: temperatures of a chip, one step: an explicit five-point difference with heat sources. The host checkpoints.
+// HS: temperatures of a chip, one step: an explicit five-point difference with heat sources. The
+// host checkpoints.
 #include "nearpm_gpm.cuh"
 
 // Cells beyond the edge have the edge's temperature. Host: `hotspot.rs`, operation by operation.

@@ -1,8 +1,11 @@
-// gpKVS: a set-associative key-value store in PM, 8 ways a set, with batches of SETs that are undone from a hierarchical log.
+// gpKVS: a set-associative key-value store in PM, 8 ways a set, with batches of SETs that are
+// undone from a hierarchical log.
 //
-// The batch comes sorted by set, stably: what goes to one set lies together, in the batch's order: a run. The first threads of a run each work out
-// what all of it makes of the set, and take one of the ways that change: they log the pair that was there before the batch, persist, store the pair
-// that the batch leaves there. So every place has one entry and one store a batch, and undo needs no order, whatever keys come twice.
+// The batch comes sorted by set, stably: what goes to one set lies together, in the batch's order:
+// a run. The first threads of a run each work out what all of it makes of the set, and take one of
+// the ways that change: they log the pair that was there before the batch, persist, store the pair
+// that the batch leaves there. So every place has one entry and one store a batch, and undo needs
+// no order, whatever keys come twice.
 #include "nearpm_gpm.cuh"
 
 #define WAYS 8u
@@ -27,7 +30,8 @@ extern "C" __global__ void kvs_sets(const gpm_u64 *keys, gpm_u32 n, gpm_u32 set_
     numbers[i] = i;
 }
 
-// The way of a set for a key: its own, else the first free one, else the one that the key's hash names.
+// The way of a set for a key: its own, else the first free one, else the one that the key's hash
+// names.
 static __device__ __forceinline__ gpm_u32 way_of(const pair *ways, gpm_u64 key) {
     gpm_u32 free = WAYS, own = WAYS;
 #pragma unroll
@@ -38,7 +42,8 @@ static __device__ __forceinline__ gpm_u32 way_of(const pair *ways, gpm_u64 key) 
     return own < WAYS ? own : free < WAYS ? free : (gpm_u32)mix(key) % WAYS;
 }
 
-// What thread i does of its run: the number of the pair, NONE for nothing, and what the batch leaves there. `mirror` is as it was before the batch.
+// What thread i does of its run: the number of the pair, NONE for nothing, and what the batch
+// leaves there. `mirror` is as it was before the batch.
 static __device__ __forceinline__ gpm_u32 change_of(gpm_u32 i, const gpm_u32 *sets, const gpm_u32 *numbers, gpm_u32 n,
                                                     const gpm_u64 *keys, const gpm_u64 *values, const pair *mirror,
                                                     pair *fresh) {
@@ -70,7 +75,8 @@ static __device__ __forceinline__ gpm_u32 change_of(gpm_u32 i, const gpm_u32 *se
     return set * WAYS + way;
 }
 
-// SETs of a sorted batch, logged and persisted. What changed is left in `places` and `pairs`, for the mirror.
+// SETs of a sorted batch, logged and persisted. What changed is left in `places` and `pairs`, for
+// the mirror.
 extern "C" __global__ void kvs_set(const gpmlog *described, const gpm_u32 *sets, const gpm_u32 *numbers, gpm_u32 n,
                                    const gpm_u64 *keys, const gpm_u64 *values, pair *table, const pair *mirror,
                                    gpm_u32 *places, pair *pairs) {
@@ -123,8 +129,8 @@ extern "C" __global__ void kvs_undo(const gpmlog *described, gpm_u32 n, pair *ta
     gpm_persist();
 }
 
-// CPU-assisted persistence of what changed: a warp a SET brings the piece of `bytes` bytes that it changed to a place of its own in `staging`,
-// once a piece, and notes its number.
+// CPU-assisted persistence of what changed: a warp a SET brings the piece of `bytes` bytes that it
+// changed to a place of its own in `staging`, once a piece, and notes its number.
 extern "C" __global__ void kvs_gather(const gpm_u32 *places, gpm_u32 n, gpm_u32 bytes, const uint4 *mirror, uint4 *staging,
                                       gpm_u32 *pieces, gpm_u32 *count) {
     gpm_u32 i = (blockIdx.x * blockDim.x + threadIdx.x) / GPM_WARP, lane = threadIdx.x % GPM_WARP;

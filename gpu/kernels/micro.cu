@@ -1,7 +1,8 @@
 // Kernels that measure: streams, logs, and random persists.
 #include "nearpm_gpm.cuh"
 
-// What the measurements store: a function of place and seed that the host computes again. Host: `pattern`.
+// What the measurements store: a function of place and seed that the host computes again. Host:
+// `pattern`.
 static __device__ __forceinline__ gpm_u32 pattern(gpm_u32 place, gpm_u32 seed) {
     gpm_u32 h = (place ^ seed) * 0x85ebca6bu;
     return (h ^ h >> 13) * 0xc2b2ae35u;
@@ -83,7 +84,8 @@ extern "C" __global__ void conv_insert(const gpmlog *described, gpm_u32 rounds, 
     }
 }
 
-// Persists 32 bytes at each of `count` places, which are numbers of 32-byte slots: two threads a place, so that it is one write on the link.
+// Persists 32 bytes at each of `count` places, which are numbers of 32-byte slots: two threads a
+// place, so that it is one write on the link.
 extern "C" __global__ void scatter(char *to, const gpm_u32 *places, gpm_u32 count, gpm_u32 seed) {
     gpm_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i / 2 >= count) return;

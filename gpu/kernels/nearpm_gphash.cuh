@@ -1,11 +1,13 @@
 // Device side of the persistent hash tables of `nearpm-gphash`: what designs P and N share.
 //
-// A table is described to kernels by a `gphash` in the GPU's own memory, which the host makes anew whenever it opens the table: pointers are there
-// and nowhere in persistent memory (PM). `gph_run` is the tables' one operation: all 32 lanes of a warp call it together, each with an operation of
-// its own or none. A design's file defines it, then includes `gphash_calls.cuh` and `gphash_kernels.cuh`.
+// A table is described to kernels by a `gphash` in the GPU's own memory, which the host makes anew
+// whenever it opens the table: pointers are there and nowhere in persistent memory (PM). `gph_run`
+// is the tables' one operation: all 32 lanes of a warp call it together, each with an operation of
+// its own or none. A design's file defines it, then includes `gphash_calls.cuh` and
+// `gphash_kernels.cuh`.
 //
-// An epoch is a launch. What an operation gives up (a slot, a cell) is not used again in the same epoch, so that nobody who still reads it finds
-// something else there.
+// An epoch is a launch. What an operation gives up (a slot, a cell) is not used again in the same
+// epoch, so that nobody who still reads it finds something else there.
 #pragma once
 #include "nearpm_gpm.cuh"
 
@@ -48,8 +50,9 @@
 #define GPH_UNLIKE 13u  // wide keys: slots whose word is not of the key in the cell
 #define GPH_COUNTS 16u
 
-// A cache of a table in the GPU's memory. Its contents do not change while kernels run, but that who is about to change what is cached takes it
-// out first; what is put in counts from the next turn on, which is between launches. Host: `CacheDescriptor`.
+// A cache of a table in the GPU's memory. Its contents do not change while kernels run, but that
+// who is about to change what is cached takes it out first; what is put in counts from the next
+// turn on, which is between launches. Host: `CacheDescriptor`.
 struct gph_cache {
     gpm_u64 *keys;      // design N: a set is 4 keys, 0 is none, and 4 that are being put in
     gpm_u64 *wanted;    // design N: best pair for an entry, estimate of its popularity << 32 | slot
@@ -141,7 +144,7 @@ static __device__ __forceinline__ gpm_u32 gph_choice(const gph_hash &h, gpm_u32 
     return i == 0 ? (gpm_u32)(h.first >> 32) : i == 1 ? (gpm_u32)h.first : (gpm_u32)(h.second >> 32);
 }
 
-// ---- Strong accesses: neither the compiler nor the first-level cache keeps what they read ------------------------------------------------------------
+// ---- Strong accesses: neither the compiler nor the first-level cache keeps what they read -------
 
 static __device__ __forceinline__ uint4 gph_load_tags(const uint4 *at) {
     uint4 v;
@@ -172,9 +175,10 @@ static __device__ __forceinline__ void gph_store(gpm_u64 *at, gpm_u64 v) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(v) : "memory");
 }
 
-// ---- Pointers ------------------------------------------------------------------------------------------------------------------------------------------
+// ---- Pointers -----------------------------------------------------------------------------------
 
-// A pointer names a cell, and carries 24 bits that tell whether it is a pointer of that slot at all.
+// A pointer names a cell, and carries 24 bits that tell whether it is a pointer of that slot at
+// all.
 static __device__ __forceinline__ gpm_u64 gph_pointer(gpm_u32 slot, gpm_u32 cell) {
     gpm_u64 body = (gpm_u64)cell + 1;
     return body | gph_mix((gpm_u64)slot << 32 ^ body ^ 0x6e6561722d676870ull) >> 40 << 40;
@@ -199,10 +203,11 @@ static __device__ __forceinline__ uint4 *gph_cell(const gphash &t, gpm_u32 cell)
     return (uint4 *)t.cells + (gpm_u64)cell * (t.units + GPH_KEY_UNITS(t));
 }
 
-// ---- Wide keys ------------------------------------------------------------------------------------------------------------------------------------------
+// ---- Wide keys ----------------------------------------------------------------------------------
 //
-// A key of more than 8 bytes is `key_units` units, whatever they hold; the word in its slot is 64 bits that depend on them. Who finds that word compares
-// the key in the cell: one with another key is refused where it would be put in (GPH_COLLIDES), and not found elsewhere.
+// A key of more than 8 bytes is `key_units` units, whatever they hold; the word in its slot is 64
+// bits that depend on them. Who finds that word compares the key in the cell: one with another key
+// is refused where it would be put in (GPH_COLLIDES), and not found elsewhere.
 
 // The word for a key: none that any design reserves.
 static __device__ __forceinline__ gpm_u64 gph_word_of(const gphash &t, const uint4 *full) {
@@ -245,9 +250,10 @@ static __device__ __forceinline__ bool gph_same_as_of(const gphash &t, const uin
 #endif
 }
 
-// ---- Copies by a warp -----------------------------------------------------------------------------------------------------------------------------------
+// ---- Copies by a warp ---------------------------------------------------------------------------
 
-// For each lane of `lanes` copies a value from `from` to `to` of that lane: the warp's lanes join, so that a value of 128 bytes is one line.
+// For each lane of `lanes` copies a value from `from` to `to` of that lane: the warp's lanes join,
+// so that a value of 128 bytes is one line.
 template <unsigned UNITS>
 static __device__ __forceinline__ void gph_copy_units(gpm_u32 lanes, const uint4 *from, uint4 *to, gpm_u32 units) {
     const gpm_u32 lane = threadIdx.x % GPM_WARP;

@@ -1,10 +1,12 @@
-// Device side of GPM: what a kernel calls to keep data in persistent memory (PM) that is mapped into the GPU.
+// Device side of GPM: what a kernel calls to keep data in persistent memory (PM) that is mapped
+// into the GPU.
 //
-// No includes, so that NVRTC and nvcc both take it. The names are those of the paper (GPM, ASPLOS 2022, Table 2).
+// No includes, so that NVRTC and nvcc both take it. The names are those of the paper (GPM, ASPLOS
+// 2022, Table 2).
 //
-// A log is described to kernels by a `gpmlog` in the GPU's own memory, which the host makes anew whenever it opens the log:
-// pointers are there and nowhere in PM. A kernel copies it into a local variable first, so that its fields stay in registers
-// across fences:
+// A log is described to kernels by a `gpmlog` in the GPU's own memory, which the host makes anew
+// whenever it opens the log: pointers are there and nowhere in PM. A kernel copies it into a local
+// variable first, so that its fields stay in registers across fences:
 //
 //     __global__ void kernel(const gpmlog *described, ...) {
 //         const gpmlog log = *described;
@@ -20,7 +22,8 @@ typedef unsigned long long gpm_u64;
 // Bytes of a line, the unit of PCIe writes that a warp's stores are joined to.
 #define GPM_LINE 128u
 
-// What a call returns, and what the host finds in the log's status word (the highest of all threads).
+// What a call returns, and what the host finds in the log's status word (the highest of all
+// threads).
 #define GPM_OK 0
 #define GPM_FULL 1       // no room for one more entry: nothing was written
 #define GPM_SIZE 2       // the entry has another size than the log's
@@ -55,21 +58,23 @@ struct gpmlog {
     gpm_u64 stride;      // bytes from partition to partition
 };
 
-// ---- Persist ---------------------------------------------------------------------------------------------------------
+// ---- Persist ------------------------------------------------------------------------------------
 
-// All stores of this thread so far, and those it has observed, are ordered before all its later ones. Durability `Ordered`.
+// All stores of this thread so far, and those it has observed, are ordered before all its later
+// ones. Durability `Ordered`.
 static __device__ __forceinline__ void gpm_persist() { __threadfence_system(); }
 
-// The same, and what was stored at `address` has arrived in the memory: PCIe gives a read back only behind the writes that
-// went before it. Durability `Arrived`.
+// The same, and what was stored at `address` has arrived in the memory: PCIe gives a read back only
+// behind the writes that went before it. Durability `Arrived`.
 static __device__ __forceinline__ gpm_u32 gpm_persist_arrived(const void *address) {
     __threadfence_system();
     return *(const volatile gpm_u32 *)address;
 }
 
-// ---- Copies ----------------------------------------------------------------------------------------------------------
+// ---- Copies -------------------------------------------------------------------------------------
 
-// Copies by all threads of the grid, without a persist. Both addresses and the size are multiples of 16 bytes.
+// Copies by all threads of the grid, without a persist. Both addresses and the size are multiples
+// of 16 bytes.
 static __device__ __forceinline__ void gpm_memcpy_nodrain(void *to, const void *from, gpm_u64 bytes) {
     gpm_u64 step = (gpm_u64)gridDim.x * blockDim.x;
     for (gpm_u64 at = (gpm_u64)blockIdx.x * blockDim.x + threadIdx.x; at < bytes / 16; at += step)
@@ -95,20 +100,21 @@ static __device__ __forceinline__ void gpm_memset(void *to, gpm_u32 word, gpm_u6
     gpm_persist();
 }
 
-// ---- Seals -----------------------------------------------------------------------------------------------------------
+// ---- Seals --------------------------------------------------------------------------------------
 
-// An identifier of 48 bits with the low half of its CRC-32C above it: a word that is stored whole, and tells what was never stored. Host: `seal_word` of
-// `nearpm-interface`.
+// An identifier of 48 bits with the low half of its CRC-32C above it: a word that is stored whole,
+// and tells what was never stored. Host: `seal_word` of `nearpm-interface`.
 static __device__ __forceinline__ gpm_u64 gpm_sealed_word(gpm_u64 id) {
     gpm_u32 crc = 0xffffffffu;
     for (gpm_u32 bit = 0; bit < 48; bit++) crc = crc >> 1 ^ (((crc ^ (gpm_u32)(id >> bit)) & 1u) ? 0x82f63b78u : 0u);
     return id | (gpm_u64)(~crc & 0xffffu) << 48;
 }
 
-// The seal of an entry: a word that tells a whole entry of this generation from any other contents of its slot.
-// For the same payload two generations never have the same seal, so that what an earlier batch left whole is refused for
-// certain. An entry of which one word is missing is refused for certain, too; one of which more are, but for one in 2^32.
-// Zero, which is what a new log and a removed entry have, is no seal. Host: `nearpm-gpm`, `seal_of`.
+// The seal of an entry: a word that tells a whole entry of this generation from any other contents
+// of its slot. For the same payload two generations never have the same seal, so that what an
+// earlier batch left whole is refused for certain. An entry of which one word is missing is refused
+// for certain, too; one of which more are, but for one in 2^32. Zero, which is what a new log and a
+// removed entry have, is no seal. Host: `nearpm-gpm`, `seal_of`.
 static __device__ __forceinline__ gpm_u32 gpm_seal_step(gpm_u32 h, gpm_u32 word) {
     h = (h ^ word) * 0x85ebca6bu;
     return h ^ h >> 13;
@@ -130,10 +136,10 @@ static __device__ __forceinline__ gpm_u32 gpm_seal(const gpm_u32 *payload, gpm_u
     return gpm_seal_end(h, generation);
 }
 
-// ---- Hierarchical log ------------------------------------------------------------------------------------------------
+// ---- Hierarchical log ---------------------------------------------------------------------------
 //
-// Grid > block > warp: each warp has `depth` entries one behind the other, each of one line a word: lane l has word l of
-// every line. What a warp stores at once is one line.
+// Grid > block > warp: each warp has `depth` entries one behind the other, each of one line a word:
+// lane l has word l of every line. What a warp stores at once is one line.
 
 // Number of this thread in a log of its launch's shape: warps are whole.
 static __device__ __forceinline__ gpm_u32 gpmlog_thread(const gpmlog *log) {
@@ -155,8 +161,8 @@ static __device__ __forceinline__ gpm_u32 gpmlog_tail_word(const gpmlog *log, gp
     return log->generation << 16 | count;
 }
 
-// Puts an entry into a slot that the caller knows to be free, and persists it. `thread` is a number as of `gpmlog_thread`;
-// `words` is the log's, as a constant, so that loops unroll.
+// Puts an entry into a slot that the caller knows to be free, and persists it. `thread` is a number
+// as of `gpmlog_thread`; `words` is the log's, as a constant, so that loops unroll.
 static __device__ __forceinline__ void gpmlog_put(const gpmlog *log, gpm_u32 thread, gpm_u32 slot, const gpm_u32 *payload,
                                                   gpm_u32 words) {
     gpm_u32 *place = gpmlog_place(log, thread, slot, words);
@@ -172,7 +178,8 @@ static __device__ __forceinline__ void gpmlog_put(const gpmlog *log, gpm_u32 thr
     if (!(log->flags & GPM_UNSTRICT)) gpm_persist();
 }
 
-// Reads the entry of a slot. Whether it counts in this generation; of a tail log the caller asks the tail.
+// Reads the entry of a slot. Whether it counts in this generation; of a tail log the caller asks
+// the tail.
 static __device__ __forceinline__ bool gpmlog_get(const gpmlog *log, gpm_u32 thread, gpm_u32 slot, gpm_u32 *payload,
                                                   gpm_u32 words) {
     const volatile gpm_u32 *place = gpmlog_place(log, thread, slot, words);
@@ -205,10 +212,10 @@ static __device__ __forceinline__ int gpmhcl_check(const gpmlog *log, gpm_u32 si
     return gridDim.x == log->blocks && blockDim.x == log->threads ? GPM_OK : GPM_SHAPE;
 }
 
-// ---- Conventional log ------------------------------------------------------------------------------------------------
+// ---- Conventional log ---------------------------------------------------------------------------
 //
-// A partition is a line with its tail, {generation 32 bit, words 32 bit} in one word of 8 bytes, and room for entries, one
-// behind the other. Its lock is in the GPU's memory: a crash frees it.
+// A partition is a line with its tail, {generation 32 bit, words 32 bit} in one word of 8 bytes,
+// and room for entries, one behind the other. Its lock is in the GPU's memory: a crash frees it.
 
 static __device__ __forceinline__ gpm_u32 *gpmconv_entries(const gpmlog *log, gpm_u32 partition) {
     return (gpm_u32 *)(log->data + partition * log->stride + GPM_LINE);
@@ -267,10 +274,10 @@ static __device__ __forceinline__ int gpmconv_append(const gpmlog *log, const gp
     return GPM_OK;
 }
 
-// ---- The paper's calls -----------------------------------------------------------------------------------------------
+// ---- The paper's calls --------------------------------------------------------------------------
 
-// Inserts an entry of `size` bytes, a multiple of 4, and persists it. Without a partition a conventional log takes the
-// thread's number modulo its partitions.
+// Inserts an entry of `size` bytes, a multiple of 4, and persists it. Without a partition a
+// conventional log takes the thread's number modulo its partitions.
 static __device__ __forceinline__ int gpmlog_insert(const gpmlog *log, const void *entry, gpm_u32 size,
                                                     int partition = -1) {
     const gpm_u32 *payload = (const gpm_u32 *)entry;
@@ -279,7 +286,8 @@ static __device__ __forceinline__ int gpmlog_insert(const gpmlog *log, const voi
         if (p >= log->blocks) return gpmlog_failed(log, GPM_PARTITION);
         if (size % 4 || size == 0) return gpmlog_failed(log, GPM_SIZE);
         int outcome = GPM_OK;
-        // Lanes of one warp may wait for each other: the one that has the lock goes on inside of the loop.
+        // Lanes of one warp may wait for each other: the one that has the lock goes on inside of
+        // the loop.
         for (bool done = false; !done;) {
             if (gpmconv_try_lock(log, p)) {
                 outcome = gpmconv_append(log, payload, size / 4, p);
@@ -328,8 +336,8 @@ static __device__ __forceinline__ int gpmlog_read(const gpmlog *log, void *entry
     return gpmlog_get(log, thread, count - 1, payload, size / 4) ? GPM_OK : GPM_EMPTY;
 }
 
-// Removes the newest entry of a hierarchical log's thread, durably, and of a conventional log's partition, whose caller
-// takes care that no other thread uses it.
+// Removes the newest entry of a hierarchical log's thread, durably, and of a conventional log's
+// partition, whose caller takes care that no other thread uses it.
 static __device__ __forceinline__ int gpmlog_remove(const gpmlog *log, gpm_u32 size, int partition = -1) {
     if (log->kind == GPM_LOG_CONV) {
         if ((gpm_u32)partition >= log->blocks) return gpmlog_failed(log, GPM_PARTITION);
@@ -360,7 +368,8 @@ static __device__ __forceinline__ int gpmlog_read_remove(const gpmlog *log, void
     return outcome ? outcome : gpmlog_remove(log, size, partition);
 }
 
-// Removes all entries of the calling thread, or of the partition, durably. The host clears a whole log at once, for less.
+// Removes all entries of the calling thread, or of the partition, durably. The host clears a whole
+// log at once, for less.
 static __device__ __forceinline__ int gpmlog_clear(const gpmlog *log, int partition = -1) {
     if (log->kind == GPM_LOG_CONV) {
         if ((gpm_u32)partition >= log->blocks) return gpmlog_failed(log, GPM_PARTITION);

@@ -1,5 +1,6 @@
-// Device side of scoped buffered release persistency (SBRP, ASPLOS 2023): the six operations by which a kernel orders what it stores to persistent
-// memory (PM). No includes, so that NVRTC and nvcc both take it. The names are those of the paper (section 5).
+// Device side of scoped buffered release persistency (SBRP, ASPLOS 2023): the six operations by
+// which a kernel orders what it stores to persistent memory (PM). No includes, so that NVRTC and
+// nvcc both take it. The names are those of the paper (section 5).
 //
 //     oFence()              this thread's later stores to PM do not become durable before its
 //                           earlier ones
@@ -10,7 +11,8 @@
 //                           of the block
 //     pRel_dev, pAcq_dev    the same for all threads of the GPU
 //
-// X matches releases to acquires: it may lie in PM or not. One source is lowered in three ways, chosen before this file is included:
+// X matches releases to acquires: it may lie in PM or not. One source is lowered in three ways,
+// chosen before this file is included:
 //
 //     (nothing)           operations of hardware that knows SBRP: fences and relaxed accesses that
 //                         it takes for persistency, which no compiler emits

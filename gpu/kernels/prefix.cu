@@ -1,9 +1,12 @@
-// PS: inclusive prefix sums of arrays, with native persistence (the paper's figure 8): what a block has finished is not done again.
+// PS: inclusive prefix sums of arrays, with native persistence (the paper's figure 8): what a block
+// has finished is not done again.
 //
-// The last thread's sum does not say that a block is done, as every number is a legal sum: a word a block does, the run's number.
+// The last thread's sum does not say that a block is done, as every number is a legal sum: a word a
+// block does, the run's number.
 //
-// What limits it is the link to PM, so that only sums go over it. The input and the blocks' totals are in the GPU's memory: they are computed again
-// in a hundredth of the time that storing them to PM would take.
+// What limits it is the link to PM, so that only sums go over it. The input and the blocks' totals
+// are in the GPU's memory: they are computed again in a hundredth of the time that storing them to
+// PM would take.
 #include "nearpm_gpm.cuh"
 
 #define MOST_WARPS 32u
@@ -29,7 +32,8 @@ extern "C" __global__ void block_totals(const gpm_u32 *input, gpm_u32 *totals) {
     if (threadIdx.x == blockDim.x - 1) totals[blockIdx.x] = sum;
 }
 
-// What the numbers before each block in its array add up to, in the place of its total. A block an array of `blocks` blocks.
+// What the numbers before each block in its array add up to, in the place of its total. A block an
+// array of `blocks` blocks.
 extern "C" __global__ void block_offsets(gpm_u32 *totals, gpm_u32 blocks) {
     __shared__ gpm_u32 sums[MOST_WARPS], carried;
     gpm_u32 *array = totals + blockIdx.x * blocks;
@@ -46,8 +50,9 @@ extern "C" __global__ void block_offsets(gpm_u32 *totals, gpm_u32 blocks) {
     }
 }
 
-// The sums over whole arrays. A block is done when its word is the run's number, which it becomes behind all of its sums. One thread looks at the word:
-// each warp's look would be a request over the link.
+// The sums over whole arrays. A block is done when its word is the run's number, which it becomes
+// behind all of its sums. One thread looks at the word: each warp's look would be a request over
+// the link.
 extern "C" __global__ void whole_sums(const gpm_u32 *input, const gpm_u32 *offsets, gpm_u32 *sums_of, gpm_u32 *done, gpm_u32 run) {
     __shared__ gpm_u32 sums[MOST_WARPS], is_done;
     if (threadIdx.x == 0) is_done = done[blockIdx.x] == run;

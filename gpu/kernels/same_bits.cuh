@@ -1,5 +1,6 @@
-// Functions of basic operations alone, each of which IEEE 754 rounds: the same bits on every card, on the interpreter and on a processor, where those of
-// CUDA (`__expf`, `logf`) are approximations that PTX leaves a card some freedom in, or are another library's elsewhere.
+// Functions of basic operations alone, each of which IEEE 754 rounds: the same bits on every card,
+// on the interpreter and on a processor, where those of CUDA (`__expf`, `logf`) are approximations
+// that PTX leaves a card some freedom in, or are another library's elsewhere.
 #pragma once
 
 // e to the x, for x from -80 to 0; 0 below.
@@ -10,8 +11,8 @@ static __device__ __forceinline__ float power_of_e(float x) {
     return sum * __uint_as_float((127u - (gpm_u32)halvings) << 23);
 }
 
-// The natural logarithm of a positive, normal number: of its power of two, and of the rest, from the root of a half to the root of two, by the series of
-// the inverse hyperbolic tangent.
+// The natural logarithm of a positive, normal number: of its power of two, and of the rest, from
+// the root of a half to the root of two, by the series of the inverse hyperbolic tangent.
 static __device__ __forceinline__ float logarithm(float x) {
     gpm_u32 above = __float_as_uint(x) - 0x3f3504f3u;
     int power = (int)above >> 23;

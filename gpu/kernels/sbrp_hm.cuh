@@ -1,4 +1,5 @@
-// HM: a hash map of buckets, each built by one block as a cuckoo table of three parts, with an undo log.
+// HM: a hash map of buckets, each built by one block as a cuckoo table of three parts, with an undo
+// log.
 #pragma once
 
 #define SBRP_PART 192u
@@ -8,9 +9,11 @@ __device__ __forceinline__ sbrp_u32 sbrp_cuckoo(sbrp_u32 key, sbrp_u32 part) {
     return part * SBRP_PART + sbrp_mix(key + part * 0x9e3779b9u) % SBRP_PART;
 }
 
-// Puts the pairs offsets[block] .. offsets[block + 1] of a bucket, at most one a thread. A thread that puts a pair where another lies goes on with that one.
-// Log entry `it` of a thread is log[(block * iterations + it) * threads + tid]: (slot, key, value, seal), of the first pair of the batch that goes to a slot:
-// what the slot holds later is of the batch itself, and later pairs are behind the first by its place. `left`: pairs that found no place.
+// Puts the pairs offsets[block] .. offsets[block + 1] of a bucket, at most one a thread. A thread
+// that puts a pair where another lies goes on with that one. Log entry `it` of a thread is
+// log[(block * iterations + it) * threads + tid]: (slot, key, value, seal), of the first pair of
+// the batch that goes to a slot: what the slot holds later is of the batch itself, and later pairs
+// are behind the first by its place. `left`: pairs that found no place.
 extern "C" __global__ void sbrp_hm_put(const uint2 *pairs, const sbrp_u32 *offsets, uint2 *table, uint4 *log, sbrp_u32 iterations, sbrp_u32 batch,
                                        sbrp_u32 *left) {
     __shared__ sbrp_u32 claim[SBRP_BUCKET], logged[SBRP_BUCKET];
@@ -43,7 +46,8 @@ extern "C" __global__ void sbrp_hm_put(const uint2 *pairs, const sbrp_u32 *offse
     if (homeless) atomicAdd(left, 1);
 }
 
-// Gives each slot what the oldest entry of the batch says it held. `undone`: a word a block, the last batch that was taken back there.
+// Gives each slot what the oldest entry of the batch says it held. `undone`: a word a block, the
+// last batch that was taken back there.
 extern "C" __global__ void sbrp_hm_recover(uint2 *table, const uint4 *log, sbrp_u32 iterations, sbrp_u32 batch, sbrp_u32 *undone) {
     __shared__ sbrp_u32 oldest[SBRP_BUCKET];
     sbrp_u32 tid = threadIdx.x;

@@ -1,4 +1,5 @@
-// gpKVS: a batch of pairs is put into a store of sets of four slots, with an undo log a thread (Fig. 4).
+// gpKVS: a batch of pairs is put into a store of sets of four slots, with an undo log a thread
+// (Fig. 4).
 #pragma once
 
 #define SBRP_WAYS 4u
@@ -12,9 +13,10 @@ __device__ __forceinline__ sbrp_u32 sbrp_seal(sbrp_u32 batch, sbrp_u32 slot, sbr
     return sbrp_mix(sbrp_mix(sbrp_mix(batch ^ 0x5eb9u) + slot) + key) + value;
 }
 
-// `table`: sets of SBRP_WAYS pairs (key, value), key 0 where a slot is free. `log`: entry i of thread t is log[i * threads + t]. `committed`: a word a
-// thread, the last batch that it has put whole. `claimed`: volatile, a bit a slot, zero at each launch: a slot is changed by one thread of a batch at most.
-// A pair for which each slot of its set is claimed is dropped and counted.
+// `table`: sets of SBRP_WAYS pairs (key, value), key 0 where a slot is free. `log`: entry i of
+// thread t is log[i * threads + t]. `committed`: a word a thread, the last batch that it has put
+// whole. `claimed`: volatile, a bit a slot, zero at each launch: a slot is changed by one thread of
+// a batch at most. A pair for which each slot of its set is claimed is dropped and counted.
 extern "C" __global__ void sbrp_kvs_put(const uint2 *pairs, sbrp_u32 each, uint2 *table, sbrp_u32 sets, uint4 *log, sbrp_u32 *committed, sbrp_u32 batch,
                                         sbrp_u32 *claimed, sbrp_u32 *dropped) {
     sbrp_u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;

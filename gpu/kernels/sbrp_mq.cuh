@@ -9,7 +9,8 @@
 #define SBRP_LOG_TAIL 33u
 #define SBRP_ACTIVE 64u  // the command that the log is of; 0 for none
 
-// When thread 0 returns, its later stores come after the earlier ones of all threads of the block: a tree of releases and acquires.
+// When thread 0 returns, its later stores come after the earlier ones of all threads of the block:
+// a tree of releases and acquires.
 __device__ __forceinline__ void sbrp_join(sbrp_u32 *flags, sbrp_u32 value) {
     sbrp_u32 tid = threadIdx.x;
     for (sbrp_u32 half = blockDim.x / 2; half > 0; half /= 2) {
@@ -23,8 +24,9 @@ __device__ __forceinline__ void sbrp_join(sbrp_u32 *flags, sbrp_u32 value) {
 
 __device__ __forceinline__ sbrp_u32 sbrp_mq_value(sbrp_u32 block, sbrp_u32 place) { return sbrp_mix(block * 0x10001u + place); }
 
-// Commands block, block + blocks, ... of `commands` are this block's: by turns an insertion and a removal of `size` entries. `flags`: volatile, a word a
-// thread, zero at each launch. `removed`: volatile, a block's sum of the entries that it has removed. `capacity` is a power of two.
+// Commands block, block + blocks, ... of `commands` are this block's: by turns an insertion and a
+// removal of `size` entries. `flags`: volatile, a word a thread, zero at each launch. `removed`:
+// volatile, a block's sum of the entries that it has removed. `capacity` is a power of two.
 extern "C" __global__ void sbrp_mq(sbrp_u32 *entries, sbrp_u32 capacity, sbrp_u32 *queues, sbrp_u32 commands, sbrp_u32 size, sbrp_u32 *flags,
                                    sbrp_u32 *removed) {
     sbrp_u32 tid = threadIdx.x, *queue = queues + blockIdx.x * SBRP_QUEUE_WORDS, *flag = flags + blockIdx.x * blockDim.x;
@@ -56,7 +58,8 @@ extern "C" __global__ void sbrp_mq(sbrp_u32 *entries, sbrp_u32 capacity, sbrp_u3
             queue[SBRP_ACTIVE] = 0;
             oFence();
         }
-        // The next command's entries may overwrite removed ones only when this one counts; all wait for the leader, which says so by the log's flag.
+        // The next command's entries may overwrite removed ones only when this one counts; all wait
+        // for the leader, which says so by the log's flag.
         __syncthreads();
     }
     atomicAdd(&removed[blockIdx.x], sum);

@@ -1,4 +1,5 @@
-// The six programs of the SBRP paper (section 7.1) with their recovery. Own kernels of the same access patterns; sizes and orders are those of Table 2.
+// The six programs of the SBRP paper (section 7.1) with their recovery. Own kernels of the same
+// access patterns; sizes and orders are those of Table 2.
 #pragma once
 #include "nearpm_sbrp.cuh"
 

@@ -1,8 +1,10 @@
-// Red: sums of arrays (section 4, Fig. 3). Each block sums its part as a tree whose partial sums lie in PM; one block adds the blocks' sums.
+// Red: sums of arrays (section 4, Fig. 3). Each block sums its part as a tree whose partial sums
+// lie in PM; one block adds the blocks' sums.
 #pragma once
 
-// Recovery is native: the kernel is run again, and a thread whose partial sum is there only says so. `flags` are volatile and zero at each launch; `partial`
-// (a word a thread and round) and `sums` (a word a block and round) are SBRP_EMPTY at first.
+// Recovery is native: the kernel is run again, and a thread whose partial sum is there only says
+// so. `flags` are volatile and zero at each launch; `partial` (a word a thread and round) and
+// `sums` (a word a block and round) are SBRP_EMPTY at first.
 extern "C" __global__ void sbrp_red(const sbrp_u32 *input, sbrp_u32 n, sbrp_u32 rounds, sbrp_u32 *partial, sbrp_u32 *sums, sbrp_u32 *totals,
                                     sbrp_u32 *flags) {
     sbrp_u32 tid = threadIdx.x, threads = gridDim.x * blockDim.x;

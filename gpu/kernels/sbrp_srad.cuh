@@ -1,9 +1,11 @@
-// SRAD: speckle-reducing anisotropic diffusion of an image. A pixel's diffusion coefficient is durable before the pixel is.
+// SRAD: speckle-reducing anisotropic diffusion of an image. A pixel's diffusion coefficient is
+// durable before the pixel is.
 #pragma once
 
 #define SBRP_NO_PIXEL 0xffffffffu
 
-// First step. Recovery is native: a pixel that is there has its coefficient, and is left. `scale` is the squared coefficient of variation of the image.
+// First step. Recovery is native: a pixel that is there has its coefficient, and is left. `scale`
+// is the squared coefficient of variation of the image.
 extern "C" __global__ void sbrp_srad_noise(const float *image, float *noise, float *kept, sbrp_u32 rows, sbrp_u32 columns, float scale) {
     sbrp_u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= rows * columns || __float_as_uint(kept[i]) != SBRP_NO_PIXEL) return;

@@ -1,5 +1,6 @@
-// Stable radix sort of (key, value) pairs of 32 bits, 8 bits of the key a pass: count, scan, scatter.
-// It brings what is to be stored at random places into the order of the places, so that persistent memory is gone through in windows.
+// Stable radix sort of (key, value) pairs of 32 bits, 8 bits of the key a pass: count, scan,
+// scatter. It brings what is to be stored at random places into the order of the places, so that
+// persistent memory is gone through in windows.
 #include "nearpm_gpm.cuh"
 
 #define DIGITS 256u
@@ -21,7 +22,8 @@ extern "C" __global__ void radix_count(const gpm_u32 *keys, gpm_u32 n, gpm_u32 s
     counts[threadIdx.x * gridDim.x + blockIdx.x] = histogram[threadIdx.x];
 }
 
-// Block's sum of what the threads before this one have; `total` is that of all. Blocks of THREADS threads.
+// Block's sum of what the threads before this one have; `total` is that of all. Blocks of THREADS
+// threads.
 static __device__ gpm_u32 before(gpm_u32 value, gpm_u32 *sums, gpm_u32 *total) {
     gpm_u32 lane = threadIdx.x % GPM_WARP, warp = threadIdx.x / GPM_WARP, sum = value;
     for (gpm_u32 distance = 1; distance < GPM_WARP; distance *= 2) {

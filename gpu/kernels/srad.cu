@@ -1,8 +1,10 @@
-// SRAD: speckle-reducing anisotropic diffusion of an image, with native persistence: each iteration's image is stored to PM as it is made, in the buffer that
-// the one before it does not use, and counts when the host has noted the iteration.
+// SRAD: speckle-reducing anisotropic diffusion of an image, with native persistence: each
+// iteration's image is stored to PM as it is made, in the buffer that the one before it does not
+// use, and counts when the host has noted the iteration.
 #include "nearpm_gpm.cuh"
 
-// Sums of a block's values and squares, in an order that does not change: partial[2 * block], partial[2 * block + 1]. Blocks of 256 threads.
+// Sums of a block's values and squares, in an order that does not change: partial[2 * block],
+// partial[2 * block + 1]. Blocks of 256 threads.
 extern "C" __global__ void srad_sums(const float *image, gpm_u32 n, float *partial) {
     __shared__ float sums[256], squares[256];
     float sum = 0.0f, square = 0.0f;

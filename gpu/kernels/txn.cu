@@ -59,8 +59,9 @@ extern "C" __global__ void undo_conv(const gpmlog *log, gpm_u64 *cells) {
     if (partition < log->blocks) undo<GPM_LOG_CONV>(log, cells, (int)partition);
 }
 
-// Threads that change the same cells: `threads / sharing` cells, each by `sharing` threads, under a lock in the GPU's memory. An entry has a stamp, drawn
-// under the lock, so that undo finds the oldest.
+// Threads that change the same cells: `threads / sharing` cells, each by `sharing` threads, under a
+// lock in the GPU's memory. An entry has a stamp, drawn under the lock, so that undo finds the
+// oldest.
 extern "C" __global__ void update_shared(const gpmlog *described, gpm_u64 *cells, gpm_u32 sharing, gpm_u32 seed, gpm_u32 *locks,
                                          gpm_u32 *stamps) {
     gpmlog log = *described;

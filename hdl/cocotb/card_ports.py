@@ -148,7 +148,8 @@ async def stores_and_loads_against_an_array(dut):
     """Stores and loads of several masters in flight at once: every load has the bytes of the last store before it."""
     b = await bench(dut)
     base = CASE["pools"]
-    # Each worker has its own lines in turn with the others', so that lines of different workers stand side by side in the card.
+    # Each worker has its own lines in turn with the others', so that lines of different workers
+    # stand side by side in the card.
     workers, lines = 6, 8
 
     async def worker(number):

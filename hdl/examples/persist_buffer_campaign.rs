@@ -1,5 +1,5 @@
-//! Runs the Verilated persist buffer beside the machine that defines it, on random events, and goes on where its record ends:
-//! `persist_buffer_campaign [EVENTS [RECORD]]`.
+//! Runs the Verilated persist buffer beside the machine that defines it, on random events, and goes
+//! on where its record ends: `persist_buffer_campaign [EVENTS [RECORD]]`.
 
 use nearpm_hdl_bench::persist_buffer::{Record, run};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Prints the Verilog of one unit (module `top`, of a card `nearpm_card`), to measure it alone: `synthesise FILE --top top`.
+//! Prints the Verilog of one unit (module `top`, of a card `nearpm_card`), to measure it alone:
+//! `synthesise FILE --top top`.
 
 use nearpm_hdl::dut::verilog_of;
 use nearpm_hdl::persist_buffer::PaperBuffer;

@@ -14,8 +14,9 @@ use rust_hdl::prelude::*;
 
 /// The card between its AXI ports; see `docs/hardware.md`.
 ///
-/// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`] and
-/// [`CompletionWriter`]. `reset` and `power_fail` are synchronous to the clock; the Verilog wrapper brings them there.
+/// Makes no promise of its own: it only joins [`Front`], [`Back`], [`Persistence`], [`Registers`]
+/// and [`CompletionWriter`]. `reset` and `power_fail` are synchronous to the clock; the Verilog
+/// wrapper brings them there.
 #[derive(Default, LogicBlock, Ports)]
 pub struct Card<const U: usize = UNITS> {
     /// Rising edge; 300 MHz on the VCU118.
@@ -59,7 +60,8 @@ pub struct Card<const U: usize = UNITS> {
 }
 
 impl<const U: usize> Card<U> {
-    /// A card with `U` units and tables of these sizes, whose `CAPABILITIES` register has these bits.
+    /// A card with `U` units and tables of these sizes, whose `CAPABILITIES` register has these
+    /// bits.
     pub fn new(capabilities: u32, sizes: &Sizes) -> Self {
         sizes.check();
         Self {

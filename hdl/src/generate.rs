@@ -64,8 +64,9 @@ impl GeneratedCard {
         for_simulation(&self.verilog)
     }
 
-    /// What `generate` of this crate gives for a name, kept by [`nearpm_verilate::kept`] for all programs that are built of the same sources. The name
-    /// says all that `generate` is called with.
+    /// What `generate` of this crate gives for a name, kept by [`nearpm_verilate::kept`] for all
+    /// programs that are built of the same sources. The name says all that `generate` is called
+    /// with.
     ///
     /// # Errors
     /// The cache cannot be used.
@@ -83,7 +84,8 @@ const STACK_BYTES: usize = 4 << 30;
 
 /// Generates the card.
 ///
-/// The register `BUILD_HASH` of the result reads as the CRC-32C of the whole text with that constant zero.
+/// The register `BUILD_HASH` of the result reads as the CRC-32C of the whole text with that
+/// constant zero.
 ///
 /// # Panics
 /// When rust-hdl's checks of the design fail, which is a defect of this crate.
@@ -95,7 +97,8 @@ pub fn generate(parameters: &Parameters) -> GeneratedCard {
     })
 }
 
-/// The card of [`generate`], which is generated once for all programs of the same sources: seconds, which no other process takes again.
+/// The card of [`generate`], which is generated once for all programs of the same sources: seconds,
+/// which no other process takes again.
 ///
 /// # Errors
 /// The cache of the simulated models ([`nearpm_verilate`]) cannot be used.
@@ -118,7 +121,8 @@ pub fn generated(parameters: &Parameters) -> GeneratedCard {
 /// names one compiles the whole card again.
 ///
 /// # Panics
-/// When the sizes are out of range ([`Sizes::check`]), when it is to have more than one port to memory, and as [`generate`].
+/// When the sizes are out of range ([`Sizes::check`]), when it is to have more than one port to
+/// memory, and as [`generate`].
 pub fn generate_small_card(parameters: &Parameters, sizes: Sizes) -> GeneratedCard {
     let parameters = *parameters;
     assert_eq!(parameters.memory_ports, MemoryPorts::One, "a small card has one port to memory");
@@ -151,8 +155,8 @@ pub fn generated_bridge() -> GeneratedCard {
     GeneratedCard::kept("bridge", generate_bridge).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Generates the execution side of the card alone: firmware store, `U` units (a card has four), memory port. Its top module is `top`, its
-/// ports are those of [`Back`](crate::units::back::Back).
+/// Generates the execution side of the card alone: firmware store, `U` units (a card has four),
+/// memory port. Its top module is `top`, its ports are those of [`Back`](crate::units::back::Back).
 ///
 /// # Panics
 /// As [`generate`].

@@ -1,7 +1,8 @@
 //! The NearPM card in rust-hdl.
 //!
 //! [`bundles`] are the interfaces between units, [`cells`] the leaf cells that all units are made
-//! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog. [`persist_buffer`] is a unit of a GPU, beside the card.
+//! of, and [`dut`] runs a unit's tests on rust-hdl's simulator and on its generated Verilog.
+//! [`persist_buffer`] is a unit of a GPU, beside the card.
 
 // The derives name this crate as its users do.
 extern crate self as nearpm_hdl;
@@ -26,5 +27,6 @@ pub use generate::{
 pub use simulation::for_simulation;
 pub use sizes::Sizes;
 
-/// What stands for the code that generates Verilog: this crate's sources and those that they depend on.
+/// What stands for the code that generates Verilog: this crate's sources and those that they depend
+/// on.
 pub const MAKER: nearpm_verilate::Maker = nearpm_verilate::Maker::Sources(env!("NEARPM_HDL_SOURCES"));

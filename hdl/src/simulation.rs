@@ -1,4 +1,5 @@
-//! What is simulated in place of what is synthesised: the same, in a form that a simulator is faster at.
+//! What is simulated in place of what is synthesised: the same, in a form that a simulator is
+//! faster at.
 
 use crate::cells::pick::Shape;
 
@@ -17,9 +18,11 @@ pub struct Replaced {
     pub behaviour: String,
 }
 
-/// The design with every pick as a few operations on whole words, which simulates a sixth faster; `nearpm-proofs` has the two proved equal.
+/// The design with every pick as a few operations on whole words, which simulates a sixth faster;
+/// `nearpm-proofs` has the two proved equal.
 ///
-/// A module whose text is not to the letter that of a pick, as one with a planted fault, stays as it is. Where coverage of the hardware is counted, all do.
+/// A module whose text is not to the letter that of a pick, as one with a planted fault, stays as
+/// it is. Where coverage of the hardware is counted, all do.
 pub fn for_simulation(verilog: &str) -> String {
     if nearpm_verilate::counts_coverage() {
         return verilog.to_owned();

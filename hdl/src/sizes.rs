@@ -4,8 +4,9 @@ use nearpm_interface::geometry::{HELD_STORES, HOST_QUEUE_LINES, MAP_ENTRIES, PAR
 
 /// Places for commands, host accesses and mappings.
 ///
-/// The ports of the units, the registers and the save area are those of the full card whatever the sizes are: of a smaller card the
-/// places above these numbers are never offered, and are not in its Verilog. The register `GEOMETRY` tells software.
+/// The ports of the units, the registers and the save area are those of the full card whatever the
+/// sizes are: of a smaller card the places above these numbers are never offered, and are not in
+/// its Verilog. The register `GEOMETRY` tells software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Request slots: a power of two from 4 on.
@@ -16,7 +17,8 @@ pub struct Sizes {
     pub held_stores: usize,
     /// Entries of the address mapping table: a power of two from 2 on.
     pub map_entries: usize,
-    /// Places for commands that wait for other devices: a power of two, for each mapping entry as many as a full card has.
+    /// Places for commands that wait for other devices: a power of two, for each mapping entry as
+    /// many as a full card has.
     pub parked_commands: usize,
 }
 

@@ -1,8 +1,9 @@
 //! The Verilog that leaves this crate: a plain ANSI module around what rust-hdl generates.
 //!
-//! rust-hdl writes port lists in the style of 1995, with `$` between a bundle and its signal, and names every module
-//! after its path below `top`. The wrapper has the names that board files and verification components expect, brings
-//! reset, power-fail and the loss of the link into the clock, and ties what AXI has and the card does not use.
+//! rust-hdl writes port lists in the style of 1995, with `$` between a bundle and its signal, and
+//! names every module after its path below `top`. The wrapper has the names that board files and
+//! verification components expect, brings reset, power-fail and the loss of the link into the
+//! clock, and ties what AXI has and the card does not use.
 
 use crate::dut::{PortRow, Way};
 use std::fmt::Write;
@@ -21,7 +22,8 @@ pub(crate) struct Port {
 /// Ports that the wrapper makes out of others: (core's name, name, comment).
 const RENAMED: [(&str, &str); 2] = [("clock", "clk"), ("reset", "rst_n")];
 
-/// Ports that come from outside the clock, besides the reset, and the two bits with which their synchronisers start.
+/// Ports that come from outside the clock, besides the reset, and the two bits with which their
+/// synchronisers start.
 const ASYNCHRONOUS: [(&str, &str); 2] = [("power_fail", "00"), ("link_down", "11")];
 
 /// AXI signals of a master that the card holds constant: name, bits, value, what it says.
@@ -130,7 +132,8 @@ pub(crate) fn wrap(names: &Names, core: &str, rows: &[PortRow]) -> String {
     for (port, value, what) in tied(rows) {
         let _ = writeln!(v, "assign {} = {}'d{value}; // {what}", port.name, port.bits);
     }
-    // A master whose reset ends before the synchroniser's would else see its first request taken, and never answered.
+    // A master whose reset ends before the synchroniser's would else see its first request taken,
+    // and never answered.
     for row in rows.iter().filter(|row| is_ready(row)) {
         let name = outer(&row.name);
         let _ = writeln!(v, "wire core_{name};\nassign {name} = core_{name} & ~reset_synchronised[1];");

@@ -1,4 +1,5 @@
-//! The execution side against an AXI memory with random delays, and an oracle built on `EntryHead::encode`.
+//! The execution side against an AXI memory with random delays, and an oracle built on
+//! `EntryHead::encode`.
 
 use nearpm_firmware::{Image, standard};
 use nearpm_hdl::bundles::Work;

@@ -1,5 +1,7 @@
-//! The whole card against models that are not this project's, in the thorough tier: its AXI ports between cocotbext-axi's masters and memories, with
-//! random stalls, and a memory that answers out of order; and the card behind its bridge, on cocotbext-pcie's root complex and UltraScale+ block.
+//! The whole card against models that are not this project's, in the thorough tier: its AXI ports
+//! between cocotbext-axi's masters and memories, with random stalls, and a memory that answers out
+//! of order; and the card behind its bridge, on cocotbext-pcie's root complex and UltraScale+
+//! block.
 
 mod cocotb_bench;
 
@@ -109,7 +111,8 @@ fn case() -> String {
     .to_string()
 }
 
-/// Breaks of the protocol: name, a place in the generated Verilog, what stands there instead, a test that must fail.
+/// Breaks of the protocol: name, a place in the generated Verilog, what stands there instead, a
+/// test that must fail.
 const FAULTS: [(&str, &str, &str, &str); 3] = [
     (
         "last-beat",
@@ -156,8 +159,9 @@ fn ports(generated: &GeneratedCard) -> Vec<Port> {
     description["ports"].as_array().expect("ports").iter().map(port).collect()
 }
 
-/// Card and bridge in one module: masters of one at the slaves of the same name at the other, as the VCU118's design has them (which puts crossings
-/// between clocks between them). Other ports are the module's own; outputs that only one side has of a bundle are left open.
+/// Card and bridge in one module: masters of one at the slaves of the same name at the other, as
+/// the VCU118's design has them (which puts crossings between clocks between them). Other ports are
+/// the module's own; outputs that only one side has of a bundle are left open.
 fn joined(bridge: &GeneratedCard, card: &GeneratedCard) -> String {
     let bundle = |name: &str| name.starts_with("m_axi") || name.starts_with("s_axi");
     let partner = |name: &str| match name.split_at(1) {

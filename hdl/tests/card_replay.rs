@@ -49,7 +49,8 @@ fn commit(pool: u32, txid: u64) -> Command {
     Command { txid, destination: RING, auxiliary: seal::seal_word(txid), ..command(Opcode::Commit, pool) }
 }
 
-/// The memory that a power cut leaves behind logs, a commit and an unmap of pool 1, a commit of pool 2 and logs of pool 3.
+/// The memory that a power cut leaves behind logs, a commit and an unmap of pool 1, a commit of
+/// pool 2 and logs of pool 3.
 fn cut_in_work() -> Vec<u8> {
     let mut card = Cards::sound().opened(3);
     for pool in 1..=3 {
@@ -131,7 +132,8 @@ fn a_resumed_replay_leaves_the_mapping_table_as_an_unbroken_one() {
         assert_eq!(card.read_register(registers::COMMANDS_ACCEPTED), 0);
         assert_eq!(card.read_register(registers::COMMANDS_RETIRED), 0);
         assert_eq!(card.read_register(registers::COMMANDS_REFUSED), 0);
-        // The committed transaction of pool 2 is known: a log of it comes too late. One of the next does not.
+        // The committed transaction of pool 2 is known: a log of it comes too late. One of the next
+        // does not.
         card.command(0, 0, &log(2, 7, 1));
         card.command(0, 0, &log(2, 8, 1));
         let status = card.wait_retired(0);

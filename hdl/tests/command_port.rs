@@ -511,7 +511,8 @@ fn a_function_reset_forgets_pieces_and_counters_at_any_time() {
     });
 }
 
-/// A burst of two beats used to be taken for a write of one, with the second beat left over for the command behind it.
+/// A burst of two beats used to be taken for a write of one, with the second beat left over for the
+/// command behind it.
 #[test]
 fn a_burst_is_refused_and_the_port_stays_in_step() {
     on_both_back_ends::<CommandPort>(scenarios::a_burst_is_refused_and_the_port_stays_in_step);

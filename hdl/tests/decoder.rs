@@ -1,5 +1,5 @@
-//! The decoder against the checks of `docs/hardware.md` written as a program: random descriptors, mappings and commands
-//! that lie close to every border.
+//! The decoder against the checks of `docs/hardware.md` written as a program: random descriptors,
+//! mappings and commands that lie close to every border.
 
 use nearpm_hdl::bundles::{MapEntry, Work};
 use nearpm_hdl::dut::{Dut, PortValue, Value, on_both_back_ends};

@@ -65,7 +65,8 @@ fn a_load_of_what_a_failed_log_holds_is_answered_with_an_error() {
             assert!(error && data == [0; LINE], "the entry was not written");
             worst = worst.max(cycles);
         }
-        // What was logged may be read until a store of it is held, and then not: the store has not happened.
+        // What was logged may be read until a store of it is held, and then not: the store has not
+        // happened.
         let (data, error, _) = load(&mut b, line_of(0));
         assert_eq!((data, error), (blank(line_of(0)), false));
         b.store(line_of(0), [9; LINE], u64::MAX);
@@ -91,7 +92,8 @@ fn a_load_that_waits_when_its_log_fails_is_answered_too() {
         b.work = false;
         let log = Command { destination: RING, length: LINE as u32, ..command(Opcode::UndoLog, FAILS) };
         b.post(1, 0, &log);
-        // A load of the entry, a store of the source, a load of the store's line, and a store behind that load.
+        // A load of the entry, a store of the source, a load of the store's line, and a store
+        // behind that load.
         b.load(line_of(RING) + 1);
         b.store(line_of(0), [5; LINE], u64::MAX);
         b.load(line_of(0));
@@ -117,7 +119,8 @@ fn a_load_behind_a_command_that_a_held_store_blocks_is_answered() {
         let mut b = latched(dut, 4);
         b.store(line_of(0), [9; LINE], u64::MAX);
         b.settle_writes();
-        // Of another thread: it is refused for the store, and the load of what it would have written is answered with an error.
+        // Of another thread: it is refused for the store, and the load of what it would have
+        // written is answered with an error.
         let log = Command { thread: 2, destination: RING + 0x4000, length: 64, ..command(Opcode::UndoLog, 60) };
         b.post(2, 0, &log);
         b.settle_writes();

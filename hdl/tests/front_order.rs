@@ -1,5 +1,5 @@
-//! The front as a whole against an oracle that executes every item at once, in arrival order; and the scenarios of
-//! the contract that a card must not fall for.
+//! The front as a whole against an oracle that executes every item at once, in arrival order; and
+//! the scenarios of the contract that a card must not fall for.
 
 use nearpm_hdl::dut::on_both_back_ends;
 use nearpm_hdl::units::front::Front;

@@ -447,7 +447,8 @@ fn a_flood_of_stores_lets_each_load_and_each_status_read_through() {
         for (beats, pace) in [(1, 1.0), (1, 0.5), (8, 1.0), (8, 0.7)] {
             let mut b = Bench::new(dut, 6);
             b.pace = pace;
-            // Two store bursts and what the pace costs: a beat takes 1 / pace cycles of host, and as many of the ordering point.
+            // Two store bursts and what the pace costs: a beat takes 1 / pace cycles of host, and
+            // as many of the ordering point.
             let bound = (2.0 * (beats as f64 + 2.0) * 6.0 / (pace * pace)) as u64;
             let mut line = 0x4_0000;
             let mut flood = |b: &mut Bench| {
@@ -476,8 +477,8 @@ fn a_flood_of_stores_lets_each_load_and_each_status_read_through() {
                     b.step(dut);
                     assert!(dut.cycles() - start <= bound, "a read waits for more than {bound} cycles");
                 }
-                // At most the burst in hand, the one whose address stands at the port, and, for a load that the
-                // bench shows later, what comes until then.
+                // At most the burst in hand, the one whose address stands at the port, and, for a
+                // load that the bench shows later, what comes until then.
                 if pace == 1.0 {
                     assert!(b.stored - stored <= 2 * beats as usize, "{} lines passed", b.stored - stored);
                 }
@@ -540,7 +541,8 @@ fn held_or_stopped_nothing_is_handed_over() {
 fn loads_of_one_identifier_are_answered_in_order() {
     on_both_back_ends::<HostPort>(|dut| {
         let mut b = Bench::new(dut, 5);
-        // The queue answers in any order, and a refusal must not pass a load: so each waits for the one before it.
+        // The queue answers in any order, and a refusal must not pass a load: so each waits for the
+        // one before it.
         for i in 0..200 {
             let line = if b.flip(0.2) { PM_LINES + i } else { 0x4_0000 + i };
             b.loads.push_back(Burst::lines(i % 3 % 2, line, 1));

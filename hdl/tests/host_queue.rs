@@ -54,7 +54,8 @@ struct Bench {
     lost: Option<u64>,
     /// Cycles for which a free line was not offered.
     unoffered: usize,
-    /// Held loads that were answered with an error, held stores that were dropped, and what was told of both.
+    /// Held loads that were answered with an error, held stores that were dropped, and what was
+    /// told of both.
     refused: usize,
     dropped: usize,
     told: usize,
@@ -351,7 +352,8 @@ fn no_ready_line_waits_for_more_than_the_others() {
         }
         b.pace = 1.0;
         b.ready = u64::MAX;
-        // Whatever leaves is followed by another that is ready at once: each line still gets its turn.
+        // Whatever leaves is followed by another that is ready at once: each line still gets its
+        // turn.
         let first: Vec<u64> = b.lines.iter().flatten().map(|a| a.order).collect();
         for _ in 0..280 {
             let access = b.access(true);

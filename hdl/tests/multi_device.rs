@@ -1,4 +1,5 @@
-//! The parked table and the peer port: who waits for whom, who goes first, what is said and heard, and what software decides.
+//! The parked table and the peer port: who waits for whom, who goes first, what is said and heard,
+//! and what software decides.
 
 use nearpm_hdl::bundles::MapEntry;
 use nearpm_hdl::dut::{Dut, PortValue, Value, on_both_back_ends};
@@ -425,7 +426,8 @@ struct Waiting {
     forced: bool,
 }
 
-/// Commands come and go, messages arrive and are held up, slots are free or not: all in the same cycles.
+/// Commands come and go, messages arrive and are held up, slots are free or not: all in the same
+/// cycles.
 fn whatever_comes_at_once_only_what_may_go_goes(dut: &mut dyn Dut) {
     const MAPS: usize = 6;
     let (rounds, cycles) = if dut.back_end() == "verilator" { (9, 2500) } else { (1, 500) };

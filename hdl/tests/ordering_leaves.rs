@@ -152,7 +152,8 @@ struct Asked {
     named: BTreeSet<usize>,
 }
 
-/// Everything at once: items enter and retire, logs fail and are let go, in every cycle of every query.
+/// Everything at once: items enter and retire, logs fail and are let go, in every cycle of every
+/// query.
 #[test]
 fn queries_overlap_retirement_and_name_nobody_who_has_gone() {
     for sizes in [Sizes::FULL, SMALL] {
@@ -270,7 +271,8 @@ fn queries_against_an_oracle(dut: &mut dyn Dut, sizes: &Sizes) {
             asked = Some(Asked { row, command, end, named });
         }
 
-        // Who has gone is named by no query that is on its way; a log that fails goes for commands only.
+        // Who has gone is named by no query that is on its way; a log that fails goes for commands
+        // only.
         let mut gone: BTreeSet<usize> = let_go.iter().copied().chain(write).chain(read).collect();
         gone.extend(slot.filter(|_| !fails));
         for query in [&mut asked, &mut now].into_iter().flatten() {

@@ -110,7 +110,8 @@ fn what_is_not_supported_is_refused_and_has_no_effect() {
         let wanted = [(2, 1, 0), (3, 1, 0), (4, 1, 0), (5, 1, 0), (6, 1, 0), (7, 1, 0), (8, 1, 0), (10, 0, 1)];
         assert_eq!(refused, wanted);
         assert_eq!(bench.unsupported, 9);
-        // Byte enables and descriptor, which the block logs; remaining bytes and lower address of a memory read.
+        // Byte enables and descriptor, which the block logs; remaining bytes and lower address of a
+        // memory read.
         let last = &bench.completions[6];
         assert_eq!((last.bytes, last.lower), (7, 0x46));
         assert_eq!((last.dwords.len(), last.dwords[0]), (5, 0x1c));
@@ -214,7 +215,8 @@ fn accesses_keep_their_order(dut: &mut dyn Dut) {
         bench.settle();
         assert_eq!(bench.accesses, lines, "the order at the ports");
         assert_eq!(bench.memory, wanted);
-        // A tag comes again only when its completions are complete: the order is that of the requests.
+        // A tag comes again only when its completions are complete: the order is that of the
+        // requests.
         let mut tags: Vec<_> = bench.completions.iter().map(|c| c.tag).collect();
         tags.dedup();
         assert!(tags.is_sorted() && tags.len() == asked.len(), "the order of the answers: {tags:?}");
@@ -249,7 +251,8 @@ fn a_command_comes_to_its_port_when_the_data_before_it_is_answered() {
     });
 }
 
-/// Checks a read of lines of which the card refuses some: what is in front of them comes, and then an abort.
+/// Checks a read of lines of which the card refuses some: what is in front of them comes, and then
+/// an abort.
 fn check_refused(bench: &Bench<'_>, tag: u64, at: u64, length: u64) {
     let (mut from, end) = (at, at + length);
     let mut completions = bench.completions.iter().filter(|c| c.tag == tag);
@@ -382,7 +385,8 @@ impl Mixture {
         self.unsupported += 1;
     }
 
-    /// A request whose data is poisoned: nothing of it is done, and what wants an answer is refused.
+    /// A request whose data is poisoned: nothing of it is done, and what wants an answer is
+    /// refused.
     fn poison(&mut self, bench: &mut Bench<'_>, tag: u64) {
         bench.poisons = true;
         match bench.random(4) {
@@ -454,7 +458,8 @@ fn poisoned(bench: &mut Bench<'_>) -> u64 {
     said.iter().rev().fold(0, |count, byte| count << 8 | u64::from(*byte))
 }
 
-/// Data that PCI Express calls poisoned, in requests of one beat and of several, among others that are sound.
+/// Data that PCI Express calls poisoned, in requests of one beat and of several, among others that
+/// are sound.
 fn poisoned_data_has_no_effect(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 32, 0.7);
     bench.write(1, 8, &[1, 2, 3, 4]);
@@ -511,7 +516,8 @@ fn completions_are_held_back(dut: &mut dyn Dut) {
     bench.latency = Some(40);
     for length in [4, 64, 500, 4096] {
         let mut mixture = Mixture::new(&bench);
-        // More requests, and more lines, than have room anywhere; and a store that comes only behind them.
+        // More requests, and more lines, than have room anywhere; and a store that comes only
+        // behind them.
         bench.write(4, 0x100, &[length as u8; 300]);
         mixture.memory.extend((0x100..0x100 + 300).map(|at| ((4, at), length as u8)));
         mixture.reaches(4, 0x100, 300, true);
@@ -541,7 +547,8 @@ fn a_host_that_takes_no_completions_loses_none() {
     on_both_back_ends::<PcieBridge>(completions_are_held_back);
 }
 
-/// Accesses of a host to the PM window: how many, of how many bytes, whether they store, and whether each waits for the answer to the one before.
+/// Accesses of a host to the PM window: how many, of how many bytes, whether they store, and
+/// whether each waits for the answer to the one before.
 const PATTERNS: [(&str, u64, u64, bool, bool); 5] = [
     ("64 stores of 64 bytes", 64, 64, true, false),
     ("16 stores of 256 bytes", 16, 256, true, false),
@@ -550,7 +557,8 @@ const PATTERNS: [(&str, u64, u64, bool, bool); 5] = [
     ("8 loads of 512 bytes", 8, 512, false, false),
 ];
 
-/// Cycles of each pattern, until the card has answered all stores, or the last completion has left, where the port answers after so many cycles.
+/// Cycles of each pattern, until the card has answered all stores, or the last completion has left,
+/// where the port answers after so many cycles.
 fn cycles_of_patterns(dut: &mut dyn Dut, latency: u64) -> [u64; PATTERNS.len()] {
     let mut bench = Bench::new(dut, 22, 1.0);
     bench.latency = Some(latency);
@@ -585,8 +593,9 @@ fn stores_and_loads_do_not_wait_for_each_others_answers() {
                 if dut.back_end() == "verilator" {
                     println!("RTL cycles where the port answers after {latency}: {name} {cycles}");
                 }
-                // A store takes four cycles and one a line; a load one, and one for each line and each beat of its completions. Or both take a latency
-                // for as many lines as overlap.
+                // A store takes four cycles and one a line; a load one, and one for each line and
+                // each beat of its completions. Or both take a latency for as many lines as
+                // overlap.
                 let lines = bytes / 64;
                 let beats = bytes.div_ceil(128) * (bytes.min(128) + 12).div_ceil(64);
                 let busy = if stores { 4 + lines } else { 1 + lines + beats };
@@ -674,8 +683,9 @@ fn records_are_written_before_their_interrupts_which_masks_hold_back() {
     });
 }
 
-/// Requests of each kind that take long: a read of several lines, of registers, a write of several lines, of registers; many reads, with
-/// and without what is not supported between them, many writes.
+/// Requests of each kind that take long: a read of several lines, of registers, a write of several
+/// lines, of registers; many reads, with and without what is not supported between them, many
+/// writes.
 fn begin(bench: &mut Bench<'_>, kind: u64) {
     match kind {
         0 => bench.read(4, 0x1010, 300, 200),
@@ -694,8 +704,8 @@ fn begin(bench: &mut Bench<'_>, kind: u64) {
     }
 }
 
-/// Runs a test of many trials on both back ends: on rust-hdl's simulator, which takes many times as long, one in so many of them, and all of them in the
-/// thorough form.
+/// Runs a test of many trials on both back ends: on rust-hdl's simulator, which takes many times as
+/// long, one in so many of them, and all of them in the thorough form.
 fn in_trials(one_in: usize, test: fn(&mut dyn Dut, usize)) {
     on_rust_hdl::<PcieBridge>(|dut| test(dut, if nearpm_tier::thorough() { 1 } else { one_in }));
     on_verilog::<PcieBridge>(|dut| test(dut, 1));
@@ -900,7 +910,8 @@ fn a_function_is_reset_while_the_card_holds_commands(dut: &mut dyn Dut) {
         bench.dut.set("cfg_function_status", 4u64);
         bench.function_level_reset();
         (0..60).for_each(|_| bench.step());
-        // What comes now is against the rules: it is not performed before the reset is done. Records of the drained work are answered, and dropped.
+        // What comes now is against the rules: it is not performed before the reset is done.
+        // Records of the drained work are answered, and dropped.
         bench.write(4, 0x3000, &[number as u8 + 1; 64]);
         let before = bench.accesses.len();
         if bench.is_resetting() {
@@ -919,7 +930,8 @@ fn a_function_is_reset_while_the_card_holds_commands(dut: &mut dyn Dut) {
 }
 
 fn a_link_goes_down_in_resets(dut: &mut dyn Dut, one_in: usize) {
-    // Ports that rarely take what is offered and answer late: an access of the reset is there to be cut short in most cycles.
+    // Ports that rarely take what is offered and answer late: an access of the reset is there to be
+    // cut short in most cycles.
     let mut bench = Bench::new(dut, 13, 0.3);
     bench.slowness = 40;
     for trial in (0..60u64).step_by(one_in) {

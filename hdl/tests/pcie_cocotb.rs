@@ -1,12 +1,13 @@
-//! The bridge against models that are not this project's: cocotbext-pcie's root complex and UltraScale+ block, cocotbext-axi's memories.
-//! In the thorough tier.
+//! The bridge against models that are not this project's: cocotbext-pcie's root complex and
+//! UltraScale+ block, cocotbext-axi's memories. In the thorough tier.
 
 mod cocotb_bench;
 
 use cocotb_bench::{Bench, python};
 use nearpm_hdl::BRIDGE_MODULE;
 
-/// Breaks of the protocol: name, a place in the generated Verilog, what stands there instead, a test that must fail.
+/// Breaks of the protocol: name, a place in the generated Verilog, what stands there instead, a
+/// test that must fail.
 const FAULTS: [(&str, &str, &str, &str); 3] = [
     (
         "byte-count",

@@ -1,4 +1,5 @@
-//! The persist buffer of a GPU: each of its parts by hand, and the whole beside the machine that defines it.
+//! The persist buffer of a GPU: each of its parts by hand, and the whole beside the machine that
+//! defines it.
 
 use nearpm_hdl::dut::{Dut, on_both_back_ends, on_both_back_ends_with, on_rust_hdl};
 use nearpm_hdl::persist_buffer::kind::*;
@@ -210,7 +211,8 @@ fn run(dut: &mut dyn Dut, shape: Shape, seeds: u64, cycles: u64) {
     assert!(least > Some(50), "{all:?}");
 }
 
-/// Rare meetings (an acknowledgement with the next flush, a warp that shares a fence and comes back to its line) want many habits.
+/// Rare meetings (an acknowledgement with the next flush, a warp that shares a fence and comes back
+/// to its line) want many habits.
 fn a_small_unit_does_what_the_machine_does(dut: &mut dyn Dut) {
     let seeds = if dut.back_end() == "verilator" { 60 } else { 12 };
     run(dut, Shape::SMALL, seeds, 2000);

@@ -126,7 +126,8 @@ fn constants_and_status_read_as_the_interface_says() {
     });
 }
 
-/// A master that sends address and data in any order, and takes answers when it likes: each access is answered once, and in order.
+/// A master that sends address and data in any order, and takes answers when it likes: each access
+/// is answered once, and in order.
 #[test]
 fn accesses_overlap_and_every_channel_may_stall() {
     on_both_back_ends::<Registers>(scenarios::accesses_overlap_and_every_channel_may_stall);
@@ -248,7 +249,8 @@ mod scenarios {
         let mut kept = [0u32; 4];
         // Writes that have come and may not have acted: they have when their answer shows.
         let (mut acting, mut stands) = (VecDeque::<(usize, u32)>::new(), false);
-        // Writes of which not both parts are taken; those without an answer; the value that a read may see, from its address to its data.
+        // Writes of which not both parts are taken; those without an answer; the value that a read
+        // may see, from its address to its data.
         let (mut addresses, mut data) = (VecDeque::new(), VecDeque::new());
         let (mut open, mut reads) = (0u32, VecDeque::<(usize, Vec<u32>)>::new());
         let (mut asks, mut shown): ([Option<(usize, u32)>; 3], Option<u64>) = ([None; 3], None);
@@ -352,8 +354,8 @@ fn planted_faults_are_seen_by_the_unit_s_own_tests() {
     each_is_seen::<Registers>("Registers", FAULTS);
 }
 
-/// The simulator leaves out cycles that change only these counters (`nearpm_sim::rtl::RtlCards`): they count up, software reads them, and nothing else in the
-/// card depends on them.
+/// The simulator leaves out cycles that change only these counters (`nearpm_sim::rtl::RtlCards`):
+/// they count up, software reads them, and nothing else in the card depends on them.
 #[test]
 fn counters_do_nothing_but_count() {
     let Verilog::Custom(text) = Registers::default().hdl() else { panic!("the unit is written in Verilog") };

@@ -49,7 +49,8 @@ fn no_integer_is_shared_between_blocks() {
     assert!(integers > 20, "{integers} integers");
 }
 
-/// Signals that say that a bus, or a part behind it, has failed: where they come in somebody reads them.
+/// Signals that say that a bus, or a part behind it, has failed: where they come in somebody reads
+/// them.
 const ERRORS: [&str; 9] =
     ["bresp", "rresp", "b_error", "rdata_error", "rsp_error", "memory_error", "lost", "ev_lost", "store_failed"];
 

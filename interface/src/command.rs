@@ -71,19 +71,24 @@ opcodes! {
     Apply = 0x02,
     /// Undo and redo: logs `destination` in the slot at `auxiliary`, then copies `source` to it.
     UndoRedo = 0x03,
-    /// Commit: writes the epoch word `auxiliary` at `destination` after every earlier command of (pool, thread).
+    /// Commit: writes the epoch word `auxiliary` at `destination` after every earlier command of
+    /// (pool, thread).
     Commit = 0x04,
     /// Checkpoint: copies the page at `source` into the log slot at `destination` and heads it.
     Checkpoint = 0x05,
     /// Shadow copy: copies the page at `source` to the free page at `destination`.
     ShadowCopy = 0x06,
-    /// Switch: writes the word `auxiliary` at `destination` after every earlier command of (pool, thread).
+    /// Switch: writes the word `auxiliary` at `destination` after every earlier command of (pool,
+    /// thread).
     Switch = 0x07,
-    /// Recover: copies `length` bytes of the log entry's data at `source` back to `destination`, in order.
+    /// Recover: copies `length` bytes of the log entry's data at `source` back to `destination`, in
+    /// order.
     Recover = 0x08,
     /// Mirrored undo log: as undo log, with a second copy of the entry in the slot at `auxiliary`.
     MirrorLog = 0x09,
-    /// Maps (pool, thread): `source` device address and `destination` bytes of the pool, `auxiliary` offset and `length` bytes of its log ring, `sequence` last committed transaction.
+    /// Maps (pool, thread): `source` device address and `destination` bytes of the pool,
+    /// `auxiliary` offset and `length` bytes of its log ring, `sequence` last committed
+    /// transaction.
     Map = 0x10,
     /// Removes the mapping of (pool, thread) after every earlier command of it.
     Unmap = 0x11,

@@ -43,11 +43,13 @@ layout! {
         24 last_bad_status: u8,
         /// Reserved zero.
         25 reserved: u8,
-        /// Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and
-        /// nothing that arrived before the read was held back or dropped.
+        /// Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is
+        /// 0, no log has failed so far, and nothing that arrived before the read was held back or
+        /// dropped.
         26 latched: u16,
-        /// Mapping entries that have a command which waits, may have to wait or has waited for other devices or behind such a command, one bit
-        /// each: where it is 0, every commit that arrived before the read has retired here.
+        /// Mapping entries that have a command which waits, may have to wait or has waited for
+        /// other devices or behind such a command, one bit each: where it is 0, every commit that
+        /// arrived before the read has retired here.
         28 parked: u16,
         /// Reserved zeros.
         30 reserved_middle: [u8; 2],

@@ -1,5 +1,6 @@
-//! The function's configuration space: a type 0 header, and the capabilities power management, PCI Express and, on a transport that has a
-//! table of vectors, MSI-X. The in-process transport delivers its one vector without a table.
+//! The function's configuration space: a type 0 header, and the capabilities power management, PCI
+//! Express and, on a transport that has a table of vectors, MSI-X. The in-process transport
+//! delivers its one vector without a table.
 //!
 //! Offsets and layouts are those of the PCI Express base specification, chapter 7.5 and 7.7.
 
@@ -90,7 +91,8 @@ impl ConfigSpace {
         space
     }
 
-    /// A BAR reads back with its size's low bits zero, so that software finds the size by writing ones.
+    /// A BAR reads back with its size's low bits zero, so that software finds the size by writing
+    /// ones.
     fn bar(&mut self, bar: usize, bytes: u64, kind: u32) {
         let at = FIRST_BAR + 4 * bar;
         self.put(at, &kind.to_le_bytes());

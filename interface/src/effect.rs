@@ -1,5 +1,6 @@
-//! What the commands of the standard firmware write, for everything that carries commands out without running microprograms: the driver's mock of a
-//! card, and what keeps a copy of a card's memory. Each of them writes one range, and reads at most one.
+//! What the commands of the standard firmware write, for everything that carries commands out
+//! without running microprograms: the driver's mock of a card, and what keeps a copy of a card's
+//! memory. Each of them writes one range, and reads at most one.
 
 use std::ops::Range;
 
@@ -16,8 +17,9 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// That of a command that the card has accepted; `None` for one that writes no memory, or that the library does not use. `load` gives the
-    /// bytes of a range of the pool, in which the command's operands lie: the decoder has seen to that.
+    /// That of a command that the card has accepted; `None` for one that writes no memory, or that
+    /// the library does not use. `load` gives the bytes of a range of the pool, in which the
+    /// command's operands lie: the decoder has seen to that.
     pub fn of(command: &Command, load: impl FnOnce(Range<u64>) -> Vec<u8>) -> Option<Effect> {
         let source = || command.source..command.source + u64::from(command.length);
         let bytes = match Opcode::from_code(command.opcode)? {

@@ -220,7 +220,8 @@ pub enum Instruction {
         /// Code of [`crate::media::EntryKind`].
         kind: u8,
     },
-    /// Stores the 8-byte value of `auxiliary`: deletes a log by raising its epoch, or switches a page.
+    /// Stores the 8-byte value of `auxiliary`: deletes a log by raising its epoch, or switches a
+    /// page.
     Store {
         /// Where the word goes.
         at: Operand,

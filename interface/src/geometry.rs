@@ -12,8 +12,9 @@ pub const ADDRESS_BITS: u32 = 40;
 pub const REQUEST_SLOTS: usize = 32;
 /// Lines of the host read/write queue (paper, section 5.3.3: 4 kB).
 pub const HOST_QUEUE_LINES: usize = 64;
-/// Lines of the host queue in which stores that a failed log covers are held. The other lines are as many as loads and stores can be
-/// outstanding at the memory, so that what is held does not slow others down.
+/// Lines of the host queue in which stores that a failed log covers are held. The other lines are
+/// as many as loads and stores can be outstanding at the memory, so that what is held does not slow
+/// others down.
 pub const HELD_STORES: usize = 48;
 /// Execution units of a device (paper, table 3).
 pub const UNITS: usize = 4;
@@ -23,8 +24,9 @@ pub const CONTEXTS_PER_UNIT: usize = 2;
 pub const MAP_ENTRIES: usize = 16;
 /// Longest `length` of a command, in bytes; the library splits what is longer.
 pub const MAX_COMMAND_BYTES: u32 = 256 * 1024;
-/// Commands of a device that can wait for other devices, or behind such a command of their thread, at a time. One that finds no
-/// place is refused, so a (pool, thread) that never has more than this divided by [`MAP_ENTRIES`] under way never is.
+/// Commands of a device that can wait for other devices, or behind such a command of their thread,
+/// at a time. One that finds no place is refused, so a (pool, thread) that never has more than this
+/// divided by [`MAP_ENTRIES`] under way never is.
 pub const PARKED_COMMANDS: usize = 32;
 /// Devices that a participants mask can name.
 pub const MAX_DEVICES: usize = 8;

@@ -1,7 +1,8 @@
-//! Hash tables of GPUs as they lie in a region: where their parts are, and which slots a key may be in. The device's side of it is
-//! `gpu/kernels/nearpm_gphash.cuh`.
+//! Hash tables of GPUs as they lie in a region: where their parts are, and which slots a key may be
+//! in. The device's side of it is `gpu/kernels/nearpm_gphash.cuh`.
 //!
-//! A table in windows has a row of slots {key, pointer}; one in levels has buckets of keys, then their pointers. Cells with values lie behind them.
+//! A table in windows has a row of slots {key, pointer}; one in levels has buckets of keys, then
+//! their pointers. Cells with values lie behind them.
 
 use crate::region::{OBJECT_ALIGNMENT, ObjectHead, ObjectKind};
 
@@ -33,7 +34,8 @@ pub struct HashTable {
     pub spares: u32,
     /// Bytes of a value.
     pub value_bytes: u32,
-    /// Bytes of wide keys, with the highest bit if that is the most that they may have; 0 where keys are words.
+    /// Bytes of wide keys, with the highest bit if that is the most that they may have; 0 where
+    /// keys are words.
     pub key_code: u32,
     /// How often it may double.
     pub growths: u32,
@@ -73,7 +75,8 @@ impl Hash {
     }
 }
 
-/// Bytes of a key in its cell, of a table with this code of keys: with its length, in whole units; 0 where keys are words.
+/// Bytes of a key in its cell, of a table with this code of keys: with its length, in whole units;
+/// 0 where keys are words.
 pub const fn stored_key_bytes(code: u32) -> u32 {
     match code {
         0 => 0,
@@ -124,7 +127,8 @@ impl HashTable {
         (0..self.levels).map(|level| top >> level).sum::<u64>() * u64::from(self.width)
     }
 
-    /// In levels: first bucket of the level that it grows by the `number`-th time, from 1 on, behind those that it began with.
+    /// In levels: first bucket of the level that it grows by the `number`-th time, from 1 on,
+    /// behind those that it began with.
     pub fn first_bucket(&self, number: u32) -> u32 {
         let first = (0..self.levels).map(|level| u64::from(self.buckets >> level)).sum::<u64>();
         (first + (u64::from(self.buckets) << number) - 2 * u64::from(self.buckets)).min(u32::MAX.into()) as u32

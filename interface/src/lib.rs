@@ -51,7 +51,8 @@ pub mod status;
 
 pub use layout::{Field, Layout};
 
-/// Makes the `Debug` of errors their sentence, which is what `fn main() -> Result<(), Error>` prints. Who wants the parts matches on them.
+/// Makes the `Debug` of errors their sentence, which is what `fn main() -> Result<(), Error>`
+/// prints. Who wants the parts matches on them.
 #[macro_export]
 macro_rules! debug_as_display {
     ($($error:ty),* $(,)?) => {$(

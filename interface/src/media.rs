@@ -1,19 +1,22 @@
 //! What lies in persistent memory: pools, log rings and log entries, and the card's table of pools.
 //!
-//! A **pool** is, in this order and each part on a 4 KiB boundary: [`PoolHead`], one log ring per lane, the
-//! page table, the pages. The first `pages` pages are the homes of the logical pages, which programs see as the
-//! heap; the `spare` pages behind them are for shadow paging. A word of the page table says
-//! where its logical page is: 0 for its home, else [`seal::seal_word`] of the number of a page.
+//! A **pool** is, in this order and each part on a 4 KiB boundary: [`PoolHead`], one log ring per
+//! lane, the page table, the pages. The first `pages` pages are the homes of the logical pages,
+//! which programs see as the heap; the `spare` pages behind them are for shadow paging. A word of
+//! the page table says where its logical page is: 0 for its home, else [`seal::seal_word`] of the
+//! number of a page.
 //!
-//! A **striped pool** is one pool for programs and a pool, a *member*, on each of several cards: stripe k of the heap lies on member k mod n, behind
-//! its earlier stripes; so do the words of its page table. Each member has rings and spare pages of its own, and all have the same shape.
+//! A **striped pool** is one pool for programs and a pool, a *member*, on each of several cards:
+//! stripe k of the heap lies on member k mod n, behind its earlier stripes; so do the words of its
+//! page table. Each member has rings and spare pages of its own, and all have the same shape.
 //!
-//! A **log ring** belongs to one (pool, thread). Its first [`RING_HEAD_BYTES`] hold the words below, each in a
-//! line of its own because what a command writes is owned in whole lines; the rest is log slots.
-//! A **log entry** is one head line ([`EntryHead`]) and the whole lines that the logged range touches: data keeps
-//! its offset in the line, bytes outside the range are zero, and rollback writes exactly `length` bytes.
-//! Deleting a transaction's log is one 8-byte store: the epoch word becomes the transaction's
-//! identifier, and only entries above it count.
+//! A **log ring** belongs to one (pool, thread). Its first [`RING_HEAD_BYTES`] hold the words
+//! below, each in a line of its own because what a command writes is owned in whole lines; the rest
+//! is log slots.
+//! A **log entry** is one head line ([`EntryHead`]) and the whole lines that the logged range
+//! touches: data keeps its offset in the line, bytes outside the range are zero, and rollback
+//! writes exactly `length` bytes. Deleting a transaction's log is one 8-byte store: the epoch word
+//! becomes the transaction's identifier, and only entries above it count.
 
 use crate::geometry::{LINE, LINE_U64};
 use crate::layout::layout;
@@ -29,8 +32,8 @@ pub const RING_REDO_COMMITTED: u64 = LINE_U64;
 /// Offset in the ring of the redo applied word: the last transaction whose redo log was applied.
 /// Redo entries of the committed transaction count only above it.
 pub const RING_REDO_APPLIED: u64 = 2 * LINE_U64;
-/// Offset in the ring of the extent word ([`seal::seal_word`] of a number of bytes): log entries lie in so many bytes from the ring's start.
-/// 0 stands for the whole ring.
+/// Offset in the ring of the extent word ([`seal::seal_word`] of a number of bytes): log entries
+/// lie in so many bytes from the ring's start. 0 stands for the whole ring.
 pub const RING_EXTENT: u64 = 3 * LINE_U64;
 
 /// Magic of an [`EntryHead`]: "NPLE".
@@ -73,7 +76,8 @@ layout! {
         5 version: u8,
         /// Thread of the ring.
         6 thread: u16,
-        /// Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback goes from high to low.
+        /// Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback
+        /// goes from high to low.
         8 sequence: u64,
         /// Transaction or epoch.
         16 txid: u64,
@@ -121,7 +125,8 @@ impl EntryHead {
         entry
     }
 
-    /// Makes `entry` the sealed head and the data lines of a log entry, whose data `fill` puts into its bytes. What memory `entry` has is used again.
+    /// Makes `entry` the sealed head and the data lines of a log entry, whose data `fill` puts into
+    /// its bytes. What memory `entry` has is used again.
     pub fn encode_into(&self, entry: &mut Vec<u8>, fill: impl FnOnce(&mut [u8])) {
         let start = entry_data(self.offset) as usize;
         entry.clear();
@@ -156,23 +161,28 @@ impl EntryHead {
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"NearPool");
 /// Version of the pool format.
 pub const POOL_VERSION: u32 = 1;
-/// Version of pools whose heap has tables of words that are sealed ([`seal::seal_bits`]): those of direct pools.
+/// Version of pools whose heap has tables of words that are sealed ([`seal::seal_bits`]): those of
+/// direct pools.
 pub const SEALED_VERSION: u32 = 3;
-/// Version of pools as those whose runs may have several chunks, and objects of more sizes ([`ChunkWord::Run`]).
+/// Version of pools as those whose runs may have several chunks, and objects of more sizes
+/// ([`ChunkWord::Run`]).
 pub const SPAN_VERSION: u32 = 4;
-/// Version in the heads of members of a striped pool, so that a library that knows none of them refuses a member alone.
+/// Version in the heads of members of a striped pool, so that a library that knows none of them
+/// refuses a member alone.
 pub const MEMBER_VERSION: u32 = 2;
 /// Smallest stripe of a striped pool, in bytes: a huge page of the host. Stripes are powers of two.
 pub const MIN_STRIPE_BYTES: u32 = 2 << 20;
-/// Offset in a pool on a card of the word that says whether the processor's caches may hold lines of it that nobody vouches for: 0 when it was closed in
-/// order, else [`seal::seal_word`] of a number for the boot of the host on which it was opened last; 0 where that is not known. It matters to
-/// that boot alone, so that nobody waits until it is durable.
+/// Offset in a pool on a card of the word that says whether the processor's caches may hold lines
+/// of it that nobody vouches for: 0 when it was closed in order, else [`seal::seal_word`] of a
+/// number for the boot of the host on which it was opened last; 0 where that is not known. It
+/// matters to that boot alone, so that nobody waits until it is durable.
 pub const POOL_OPENED: u64 = LINE_U64;
-/// Offset in a pool of the word that says how far it has grown: 0 for not at all, else [`seal::seal_word`] of the page number of its end. That
-/// one store makes the pool larger. Only pools of [`SPAN_VERSION`] grow.
+/// Offset in a pool of the word that says how far it has grown: 0 for not at all, else
+/// [`seal::seal_word`] of the page number of its end. That one store makes the pool larger. Only
+/// pools of [`SPAN_VERSION`] grow.
 pub const POOL_GROWN: u64 = 3 * LINE_U64;
-/// Offset in a pool of the head that is about to take the place of the first line, when a pool of an earlier version is to grow; else zeros. While
-/// the first line is torn, this one counts.
+/// Offset in a pool of the head that is about to take the place of the first line, when a pool of
+/// an earlier version is to grow; else zeros. While the first line is torn, this one counts.
 pub const POOL_NEXT_HEAD: u64 = 4 * LINE_U64;
 /// Bytes of a page: the unit of checkpoints and shadow copies, and of the parts of a pool.
 pub const PAGE_BYTES: u64 = 4096;
@@ -184,11 +194,13 @@ pub const MIN_RING_BYTES: u32 = 16 * 1024;
 pub const MAX_RING_BYTES: u32 = 64 * 1024 * 1024;
 
 layout! {
-    /// Head of a pool, sealed with no body; written last when a pool is created, and never changed but for a new version.
+    /// Head of a pool, sealed with no body; written last when a pool is created, and never changed
+    /// but for a new version.
     PoolHead, 64 {
         /// [`POOL_MAGIC`].
         0 magic: u64,
-        /// [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`].
+        /// [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool
+        /// [`MEMBER_VERSION`].
         8 version: u32,
         /// Pool identifier, not 0; the same in all members of a striped pool.
         12 pool: u32,
@@ -208,7 +220,8 @@ layout! {
         40 spare: u64,
         /// Bytes of a stripe; 0 for a pool that is not striped.
         48 stripe: u32,
-        /// In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is [`POOL_GROWN`] that says so.
+        /// In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is
+        /// [`POOL_GROWN`] that says so.
         52 end: [u8; 8],
         /// Checksum.
         60 crc: u32,
@@ -265,9 +278,10 @@ pub const LEAST_ZONE: u32 = 256;
 
 /// Chunks of the first zone of a pool that was made with so many chunks.
 ///
-/// What a pool grows by has tables of its own. Zones follow the last chunk that there was when the pool was made, each twice as long as the one in
-/// front of it, so that there is room for large objects; the last one may have fewer chunks. A zone begins with its chunk words, and behind
-/// them the bitmaps, of as many chunks as it can have, in chunks of their own ([`ChunkWord::Tables`]).
+/// What a pool grows by has tables of its own. Zones follow the last chunk that there was when the
+/// pool was made, each twice as long as the one in front of it, so that there is room for large
+/// objects; the last one may have fewer chunks. A zone begins with its chunk words, and behind them
+/// the bitmaps, of as many chunks as it can have, in chunks of their own ([`ChunkWord::Tables`]).
 pub const fn first_zone(chunks: u32) -> u32 {
     let share = (chunks / 16).next_power_of_two();
     if share < LEAST_ZONE { LEAST_ZONE } else { share }
@@ -284,8 +298,9 @@ pub const fn zone_tables(chunks: u64) -> u64 {
 }
 
 /// Offset in the heap of the root: the 8-byte offset in the pool of the object from which programs
-/// find all others. One [`ChunkWord`] per chunk follows on the next line, then the bitmaps, then, on a page
-/// boundary, the chunks. Where the tables are sealed ([`SEALED_VERSION`], [`SPAN_VERSION`]) each of these words is.
+/// find all others. One [`ChunkWord`] per chunk follows on the next line, then the bitmaps, then,
+/// on a page boundary, the chunks. Where the tables are sealed ([`SEALED_VERSION`],
+/// [`SPAN_VERSION`]) each of these words is.
 pub const HEAP_ROOT: u64 = 0;
 /// Offset in the heap of the chunk words.
 pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
@@ -295,20 +310,24 @@ pub const HEAP_CHUNK_WORDS: u64 = LINE_U64;
 pub enum ChunkWord {
     /// Nothing in it; its bitmap is zero.
     Free,
-    /// The first chunk of objects of one size. Its bitmap is that of all of them. While there are none, the words of its other chunks are
-    /// those of chunks by themselves; else they are free ones or of runs without objects, and not looked at.
+    /// The first chunk of objects of one size. Its bitmap is that of all of them. While there are
+    /// none, the words of its other chunks are those of chunks by themselves; else they are free
+    /// ones or of runs without objects, and not looked at.
     Run {
-        /// Bytes of an object, a multiple of [`UNIT_BYTES`]. Before [`SPAN_VERSION`] at most [`CHUNK_BYTES`] / 2.
+        /// Bytes of an object, a multiple of [`UNIT_BYTES`]. Before [`SPAN_VERSION`] at most
+        /// [`CHUNK_BYTES`] / 2.
         object_bytes: u32,
         /// Chunks of the run. Before [`SPAN_VERSION`] 1.
         chunks: u32,
     },
-    /// The first chunk of an object that has whole chunks. The words of its other chunks are 0 and not looked at.
+    /// The first chunk of an object that has whole chunks. The words of its other chunks are 0 and
+    /// not looked at.
     Large {
         /// Chunks of the object.
         chunks: u32,
     },
-    /// The first chunk of a log segment of a direct pool ([`crate::record`]); otherwise like `Large`.
+    /// The first chunk of a log segment of a direct pool ([`crate::record`]); otherwise like
+    /// `Large`.
     Log {
         /// Chunks of the segment.
         chunks: u32,
@@ -322,7 +341,8 @@ pub enum ChunkWord {
 
 impl ChunkWord {
     const RUN: u64 = 0x52 << 56;
-    /// A run that is not of one chunk, or whose objects are larger than half of one: chunks (bits 31:20), units of an object (bits 19:0).
+    /// A run that is not of one chunk, or whose objects are larger than half of one: chunks (bits
+    /// 31:20), units of an object (bits 19:0).
     const SPAN: u64 = 0x53 << 56;
     const LARGE: u64 = 0x4c << 56;
     const LOG: u64 = 0x47 << 56;
@@ -393,8 +413,8 @@ impl ChunkWord {
 pub const DIRECTORY_MAGIC: u32 = u32::from_le_bytes(*b"NPDR");
 /// Version of the card's table of pools.
 pub const DIRECTORY_VERSION: u16 = 1;
-/// Copies of the table, one after the other from [`crate::geometry::DIRECTORY_BASE`]. The valid one with the highest
-/// generation counts; a change writes the other one, entries first.
+/// Copies of the table, one after the other from [`crate::geometry::DIRECTORY_BASE`]. The valid one
+/// with the highest generation counts; a change writes the other one, entries first.
 pub const DIRECTORY_COPIES: u64 = 2;
 /// Bytes of a copy.
 pub const DIRECTORY_COPY_BYTES: u64 = crate::geometry::DIRECTORY_BYTES / DIRECTORY_COPIES;
@@ -437,10 +457,12 @@ layout! {
     }
 }
 
-/// The sequence of a log entry: the `count`-th of its ring, in the slot that starts `slot` bytes from the start of the ring.
+/// The sequence of a log entry: the `count`-th of its ring, in the slot that starts `slot` bytes
+/// from the start of the ring.
 ///
-/// Sequences rise with the count. Because they name the slot too, bytes that merely look like an entry (a logged
-/// copy of one, inside the data of a torn entry) are told from one: they lie elsewhere.
+/// Sequences rise with the count. Because they name the slot too, bytes that merely look like an
+/// entry (a logged copy of one, inside the data of a torn entry) are told from one: they lie
+/// elsewhere.
 pub fn entry_sequence(count: u64, slot: u64) -> u64 {
     assert!(slot.is_multiple_of(LINE_U64) && slot < MAX_RING_BYTES as u64, "a slot is a line of a ring");
     assert!(count < 1 << 44, "a ring counts 2^44 entries");

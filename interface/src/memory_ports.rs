@@ -6,8 +6,8 @@
 //! | 10 | the port |
 //! | 39:11 | which of the port's pieces |
 //!
-//! Each port sees a compact half of the memory: the port's bit is taken out of the address. The hardware (`MemorySplit`), the
-//! simulated card and the tests take the mapping from here.
+//! Each port sees a compact half of the memory: the port's bit is taken out of the address. The
+//! hardware (`MemorySplit`), the simulated card and the tests take the mapping from here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -63,8 +63,9 @@ impl FromStr for MemoryPorts {
     }
 }
 
-/// Bytes that lie behind one port before the other port follows. It is the longest burst of a unit (16 lines), so that
-/// a copy goes to both ports in turn; no burst of the card crosses a multiple of it.
+/// Bytes that lie behind one port before the other port follows. It is the longest burst of a unit
+/// (16 lines), so that a copy goes to both ports in turn; no burst of the card crosses a multiple
+/// of it.
 pub const INTERLEAVE: u64 = 1024;
 
 /// The port of a device address, and the address on that port.

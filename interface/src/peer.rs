@@ -5,7 +5,8 @@ use crate::layout::layout;
 layout! {
     /// A message of a card to all others: how far it has come with a (pool, thread).
     ///
-    /// It is cumulative (a later transaction covers an earlier one) and idempotent: it may be lost, doubled, delayed or sent again.
+    /// It is cumulative (a later transaction covers an earlier one) and idempotent: it may be lost,
+    /// doubled, delayed or sent again.
     PeerMessage, 16 {
         /// Pool identifier.
         0 pool: u32,
@@ -22,7 +23,8 @@ layout! {
 
 /// Clock cycles between two questions of a command that waits.
 pub const PATIENCE_CYCLES: u64 = 4096;
-/// [`PeerMessage::status`]: everything of the thread up to the synchronisation of this transaction is durable here.
+/// [`PeerMessage::status`]: everything of the thread up to the synchronisation of this transaction
+/// is durable here.
 pub const PEER_TELLS: u8 = 0;
 /// [`PeerMessage::status`]: who has reached this transaction tells it again.
 pub const PEER_ASKS: u8 = 1;

@@ -1,10 +1,12 @@
 //! The log of direct pools: packed records in segments that lie in the heap.
 //!
-//! A **segment** is a chunk (or several) whose [`crate::media::ChunkWord`] says `Log`, so that recovery finds every segment in the table
-//! of chunks. Its first line is a [`SegmentHead`]; records follow, each from the start of a line, without gaps.
-//! A **record** is a [`RecordHead`], operations, and zeros up to the end of its line. It certifies itself: its checksum covers the nonce of
-//! its segment and all its bytes, so that one fence makes it count. Records of a pool are numbered; those up to the pool's *applied word*
-//! are dead. A reader takes the records of a segment in order and stops at the first that is not whole, or not younger than the one before.
+//! A **segment** is a chunk (or several) whose [`crate::media::ChunkWord`] says `Log`, so that
+//! recovery finds every segment in the table of chunks. Its first line is a [`SegmentHead`];
+//! records follow, each from the start of a line, without gaps. A **record** is a [`RecordHead`],
+//! operations, and zeros up to the end of its line. It certifies itself: its checksum covers the
+//! nonce of its segment and all its bytes, so that one fence makes it count. Records of a pool are
+//! numbered; those up to the pool's *applied word* are dead. A reader takes the records of a
+//! segment in order and stops at the first that is not whole, or not younger than the one before.
 //!
 //! | kind | says |
 //! |---|---|
@@ -12,9 +14,10 @@
 //! | [`Kind::Part`] | new bytes of a transaction whose commit follows |
 //! | [`Kind::Commit`] | the rest of the transaction, and that it happened |
 //!
-//! From [`HOME_RECORD_VERSION`] on a record may say of bytes that they lie at home already, with their checksum ([`Operation::Home`]): it counts only
-//! if they match, unless all records up to its number are known to have been durable. That is said by later records ([`Operation::Through`]), by
-//! the *confirmed word* of the pool ([`POOL_CONFIRMED`]) and by the applied word.
+//! From [`HOME_RECORD_VERSION`] on a record may say of bytes that they lie at home already, with
+//! their checksum ([`Operation::Home`]): it counts only if they match, unless all records up to its
+//! number are known to have been durable. That is said by later records ([`Operation::Through`]),
+//! by the *confirmed word* of the pool ([`POOL_CONFIRMED`]) and by the applied word.
 //!
 //! An **operation** is a word ([`Operation::word`]) and its data, padded to eight bytes.
 
@@ -28,14 +31,17 @@ pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NearSegm");
 pub const RECORD_VERSION: u32 = 1;
 /// Version of segments whose records may have [`Operation::Home`] and [`Operation::Through`].
 pub const HOME_RECORD_VERSION: u32 = 2;
-/// Offset in the pool of the applied word: 0 where the pool has no segments, else [`crate::seal::seal_word`] of a record's number. Every record
-/// up to that number is home, and dead.
+/// Offset in the pool of the applied word: 0 where the pool has no segments, else
+/// [`crate::seal::seal_word`] of a record's number. Every record up to that number is home, and
+/// dead.
 pub const POOL_APPLIED: u64 = 2 * LINE_U64;
-/// Offset in the pool of the confirmed word: 0 for none, else [`crate::seal::seal_word`] of a number. Every record up to that number that is in the log
-/// was durable once, with what it says lies at home.
+/// Offset in the pool of the confirmed word: 0 for none, else [`crate::seal::seal_word`] of a
+/// number. Every record up to that number that is in the log was durable once, with what it says
+/// lies at home.
 pub const POOL_CONFIRMED: u64 = POOL_APPLIED + 8;
-/// Offset in the pool of a word that says in which mode the last program would have been the faster ([`crate::seal::seal_word`]: 1 a working copy, 2 in place);
-/// anything else says nothing, and nothing but speed depends on it.
+/// Offset in the pool of a word that says in which mode the last program would have been the faster
+/// ([`crate::seal::seal_word`]: 1 a working copy, 2 in place); anything else says nothing, and
+/// nothing but speed depends on it.
 pub const POOL_HABIT: u64 = POOL_CONFIRMED + 8;
 const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);
 
@@ -48,7 +54,8 @@ layout! {
         8 version: u32,
         /// Pool identifier.
         12 pool: u32,
-        /// Drawn at random for each segment that is made: records of earlier segments in the same place do not count.
+        /// Drawn at random for each segment that is made: records of earlier segments in the same
+        /// place do not count.
         16 nonce: u64,
         /// Bytes of the segment, this line included.
         24 bytes: u64,
@@ -137,7 +144,8 @@ const HOME: u64 = 5 << 12;
 const THROUGH: u64 = 6 << 12;
 
 impl<'a> Operation<'a> {
-    /// The word in front of the data: bits 63:16 the offset, bits 15:12 what it is, bits 11:0 the bytes of data.
+    /// The word in front of the data: bits 63:16 the offset, bits 15:12 what it is, bits 11:0 the
+    /// bytes of data.
     pub fn word(&self) -> u64 {
         match *self {
             Operation::Store(offset, data) => offset << 16 | data.len() as u64,
@@ -184,7 +192,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The operation at the start of `body`, and what follows it; `None` where there is none that is valid.
+    /// The operation at the start of `body`, and what follows it; `None` where there is none that
+    /// is valid.
     pub fn decode(body: &'a [u8]) -> Option<(Operation<'a>, &'a [u8])> {
         let (word, rest) = body.split_first_chunk::<8>()?;
         let word = u64::from_le_bytes(*word);
@@ -219,8 +228,9 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Checksums of two parts one after the other: that of the first, multiplied by a power of x in the field of CRC-32C, and that of the second. By squaring it takes
-/// as many steps as the length has bits, as zlib's `crc32_combine` does since 1.2.12.
+/// Checksums of two parts one after the other: that of the first, multiplied by a power of x in the
+/// field of CRC-32C, and that of the second. By squaring it takes as many steps as the length has
+/// bits, as zlib's `crc32_combine` does since 1.2.12.
 mod joined {
     /// Its polynomial, lowest coefficient in the highest bit.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -269,7 +279,8 @@ impl RecordSum {
         RecordSum { crc: 0, begun: true }
     }
 
-    /// Adds the next bytes of the record. The first ones are the head, at least the field of the checksum, which does not count.
+    /// Adds the next bytes of the record. The first ones are the head, at least the field of the
+    /// checksum, which does not count.
     pub fn add(&mut self, piece: &[u8]) {
         let skipped = if self.begun { 0 } else { 4 };
         self.crc = crc32c::crc32c_append(self.crc, &piece[skipped..]);
@@ -308,7 +319,8 @@ impl RecordHead {
         head
     }
 
-    /// The record at the start of `bytes`, if it is whole and of the segment with this nonce: head and operations.
+    /// The record at the start of `bytes`, if it is whole and of the segment with this nonce: head
+    /// and operations.
     pub fn decode(bytes: &[u8], nonce: u64) -> Option<(RecordHead, &[u8])> {
         let head = RecordHead::from_bytes(bytes.first_chunk()?);
         let length = head.bytes as usize;

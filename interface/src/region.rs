@@ -1,11 +1,12 @@
 //! Regions: persistent memory that GPUs store to, as it lies in a file or device.
 //!
-//! A **region** is [`RegionHead`], a directory of named objects in two copies, and the objects. The directory is kept as
-//! the card's table of pools is ([`crate::media::DirectoryHead`], [`crate::media::DirectoryEntry`], whose `pool` is the
-//! object's kind), with a magic number of its own. Everything refers by offset.
+//! A **region** is [`RegionHead`], a directory of named objects in two copies, and the objects. The
+//! directory is kept as the card's table of pools is ([`crate::media::DirectoryHead`],
+//! [`crate::media::DirectoryEntry`], whose `pool` is the object's kind), with a magic number of its
+//! own. Everything refers by offset.
 //!
-//! An **object** begins with [`ObjectHead`], which never changes, and a line with the words that do; data of kind
-//! [`ObjectKind::Data`] has none of these and belongs to programs alone.
+//! An **object** begins with [`ObjectHead`], which never changes, and a line with the words that
+//! do; data of kind [`ObjectKind::Data`] has none of these and belongs to programs alone.
 
 use crate::geometry::LINE_U64;
 use crate::layout::layout;
@@ -35,10 +36,11 @@ pub const OBJECT_ALIGNMENT: u64 = 4096;
 pub const OBJECT_MAGIC: u32 = u32::from_le_bytes(*b"NPGO");
 /// Version of the object formats.
 pub const OBJECT_VERSION: u16 = 1;
-/// Offset in an object of its word: [`crate::seal::seal_word`] of a log's generation, of a batch's state
-/// ([`batch_word`]), or of a hash table's seed.
+/// Offset in an object of its word: [`crate::seal::seal_word`] of a log's generation, of a batch's
+/// state ([`batch_word`]), or of a hash table's seed.
 pub const OBJECT_WORD: u64 = LINE_U64;
-/// Offset in an object of a hash table's growth: [`crate::seal::seal_word`] of [`growth_word`], or 0 where it has never grown.
+/// Offset in an object of a hash table's growth: [`crate::seal::seal_word`] of [`growth_word`], or
+/// 0 where it has never grown.
 pub const OBJECT_GROWTH: u64 = OBJECT_WORD + 8;
 
 /// What an object is.
@@ -112,7 +114,8 @@ impl ObjectKind {
 }
 
 layout! {
-    /// Head of a region, sealed with no body; written last when a region is created, and never changed.
+    /// Head of a region, sealed with no body; written last when a region is created, and never
+    /// changed.
     RegionHead, 64 {
         /// [`REGION_MAGIC`].
         0 magic: u64,
@@ -132,7 +135,8 @@ layout! {
 }
 
 layout! {
-    /// Head of an object, sealed with no body; written when the object is created, and never changed.
+    /// Head of an object, sealed with no body; written when the object is created, and never
+    /// changed.
     ObjectHead, 64 {
         /// [`OBJECT_MAGIC`].
         0 magic: u32,
@@ -140,24 +144,27 @@ layout! {
         4 version: u16,
         /// [`ObjectKind`].
         6 kind: u16,
-        /// Blocks of the launches of a hierarchical log, partitions of a conventional one, groups of checkpoints, buckets of a hash table's
-        /// top level (its stash aside).
+        /// Blocks of the launches of a hierarchical log, partitions of a conventional one, groups
+        /// of checkpoints, buckets of a hash table's top level (its stash aside).
         8 blocks: u32,
-        /// Threads a block; elements a group of checkpoints; of a hash table slots a bucket, hash functions, levels, and how often it can
-        /// double, a byte each.
+        /// Threads a block; elements a group of checkpoints; of a hash table slots a bucket, hash
+        /// functions, levels, and how often it can double, a byte each.
         12 threads: u32,
         /// 4-byte words of a log's entry, or of a hash table's value.
         16 words: u32,
         /// Entries a thread; words a partition; windows of a hash table.
         20 depth: u32,
-        /// Offset in the object of the data: stripes, partitions, slots of checkpoints or of a hash table.
+        /// Offset in the object of the data: stripes, partitions, slots of checkpoints or of a hash
+        /// table.
         24 data: u64,
         /// Bytes of the data.
         32 data_bytes: u64,
-        /// Offset in the object of the tails of a tail log, or of the values' cells of a hash table.
+        /// Offset in the object of the tails of a tail log, or of the values' cells of a hash
+        /// table.
         40 tails: u64,
-        /// Bytes from partition to partition, or from slot to slot; of a hash table spare cells, in each window, and from bit 32 on bytes of
-        /// a key (0: 8 bytes, in the slot; else behind the value in its cell), bit 63: with its length in the first two.
+        /// Bytes from partition to partition, or from slot to slot; of a hash table spare cells, in
+        /// each window, and from bit 32 on bytes of a key (0: 8 bytes, in the slot; else behind the
+        /// value in its cell), bit 63: with its length in the first two.
         48 stride: u64,
         /// Buckets of a hash table's stash.
         56 stash: u32,
@@ -168,11 +175,13 @@ layout! {
 
 /// Magic of a [`CheckpointHead`]: "NPGC".
 pub const CHECKPOINT_MAGIC: u32 = u32::from_le_bytes(*b"NPGC");
-/// Slots of a group of checkpoints. The valid one with the higher sequence counts; the next checkpoint writes the other.
+/// Slots of a group of checkpoints. The valid one with the higher sequence counts; the next
+/// checkpoint writes the other.
 pub const CHECKPOINT_SLOTS: u64 = 2;
 
 layout! {
-    /// Head of a slot of checkpoints, sealed over the table of elements, which follows it; written behind the data.
+    /// Head of a slot of checkpoints, sealed over the table of elements, which follows it; written
+    /// behind the data.
     CheckpointHead, 64 {
         /// [`CHECKPOINT_MAGIC`].
         0 magic: u32,
@@ -241,7 +250,8 @@ pub enum GrowthPhase {
     Clearing = 2,
 }
 
-/// The identifier of a hash table's growth: windows in use, or how often its levels have grown, and what it is doing.
+/// The identifier of a hash table's growth: windows in use, or how often its levels have grown, and
+/// what it is doing.
 pub const fn growth_word(grown: u32, phase: GrowthPhase) -> u64 {
     grown as u64 | (phase as u64) << 32
 }

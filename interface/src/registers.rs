@@ -49,8 +49,8 @@ registers! {
     0x014 PM_BYTES_LO ReadOnly,
     /// Bytes of persistent memory, high half.
     0x018 PM_BYTES_HI ReadOnly,
-    /// Number of this device, which is its bit in a participants mask. Until it is written after a power-up or a function-level reset the device
-    /// neither speaks to others nor hears them.
+    /// Number of this device, which is its bit in a participants mask. Until it is written after a
+    /// power-up or a function-level reset the device neither speaks to others nor hears them.
     0x01c DEVICE_NUMBER ReadWrite,
     /// State of the card, see [`state`].
     0x020 STATE ReadOnly,
@@ -60,20 +60,24 @@ registers! {
     0x028 GENERATION ReadOnly,
     /// Items that the last power-up replayed.
     0x02c REPLAYED ReadOnly,
-    /// Mapping entries whose (pool, thread) is latched after a failed log or a lost store, one bit each.
+    /// Mapping entries whose (pool, thread) is latched after a failed log or a lost store, one bit
+    /// each.
     0x030 LATCHED ReadOnly,
-    /// Mapping entries in use, one bit each. Not those that a function-level reset left to commands which wait for other devices.
+    /// Mapping entries in use, one bit each. Not those that a function-level reset left to commands
+    /// which wait for other devices.
     0x034 MAPPED ReadOnly,
     /// Clock cycles that the last power-fail save took.
     0x038 SAVE_CYCLES ReadOnly,
     /// Write a slot number to load and verify its image and put it in force.
     0x040 FIRMWARE_LOAD WriteOnly,
-    /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome
-    /// of that load is known and [`STATE`] shows it, or the power fails; `OK` is not shown while [`STATE`] says BOOTING or REPLAYING.
+    /// Outcome of the last load (7:0, see [`firmware_status`]) and the slot in force (15:8). From
+    /// [`FIRMWARE_LOAD`] on it shows `BUSY` until the outcome of that load is known and [`STATE`]
+    /// shows it, or the power fails; `OK` is not shown while [`STATE`] says BOOTING or REPLAYING.
     0x044 FIRMWARE_STATUS ReadOnly,
     /// Checksum of the image in force.
     0x048 FIRMWARE_CRC ReadOnly,
-    /// Commands that wait for other devices, or behind such a command of their thread: places of the table in use, one bit each.
+    /// Commands that wait for other devices, or behind such a command of their thread: places of
+    /// the table in use, one bit each.
     0x050 PARKED ReadOnly,
     /// The place that the next registers show.
     0x054 PARKED_SELECT ReadWrite,
@@ -93,27 +97,32 @@ registers! {
     0x080 COMPLETION0_LO ReadWrite,
     /// Completion ring of page 0: bus address, high half.
     0x084 COMPLETION0_HI ReadWrite,
-    /// Completion ring of page 0: log2 of its records (0 to 12); writing it restarts the ring and enables it.
+    /// Completion ring of page 0: log2 of its records (0 to 12); writing it restarts the ring and
+    /// enables it.
     0x088 COMPLETION0_SIZE ReadWrite,
     /// Completion ring of page 1: bus address, low half (64-byte aligned).
     0x090 COMPLETION1_LO ReadWrite,
     /// Completion ring of page 1: bus address, high half.
     0x094 COMPLETION1_HI ReadWrite,
-    /// Completion ring of page 1: log2 of its records (0 to 12); writing it restarts the ring and enables it.
+    /// Completion ring of page 1: log2 of its records (0 to 12); writing it restarts the ring and
+    /// enables it.
     0x098 COMPLETION1_SIZE ReadWrite,
     /// Completion ring of page 2: bus address, low half (64-byte aligned).
     0x0a0 COMPLETION2_LO ReadWrite,
     /// Completion ring of page 2: bus address, high half.
     0x0a4 COMPLETION2_HI ReadWrite,
-    /// Completion ring of page 2: log2 of its records (0 to 12); writing it restarts the ring and enables it.
+    /// Completion ring of page 2: log2 of its records (0 to 12); writing it restarts the ring and
+    /// enables it.
     0x0a8 COMPLETION2_SIZE ReadWrite,
     /// Completion ring of page 3: bus address, low half (64-byte aligned).
     0x0b0 COMPLETION3_LO ReadWrite,
     /// Completion ring of page 3: bus address, high half.
     0x0b4 COMPLETION3_HI ReadWrite,
-    /// Completion ring of page 3: log2 of its records (0 to 12); writing it restarts the ring and enables it.
+    /// Completion ring of page 3: log2 of its records (0 to 12); writing it restarts the ring and
+    /// enables it.
     0x0b8 COMPLETION3_SIZE ReadWrite,
-    /// Host stores that memory refused after the card had accepted them: they are lost. Stays until [`control::ACKNOWLEDGE_LOSS`], over power cuts too.
+    /// Host stores that memory refused after the card had accepted them: they are lost. Stays until
+    /// [`control::ACKNOWLEDGE_LOSS`], over power cuts too.
     0x0c0 STORES_LOST ReadOnly,
     /// Lowest device address among the lines of those stores, low half; 0 where there are none.
     0x0c4 LOST_FIRST_LO ReadOnly,
@@ -125,7 +134,8 @@ registers! {
     0x0d0 LOST_LAST_HI ReadOnly,
     /// Clock cycles since reset.
     0x100 CYCLES ReadOnly,
-    /// Commands accepted since the card opened. What a replay does again was counted before the power went and counts in `REPLAYED` only.
+    /// Commands accepted since the card opened. What a replay does again was counted before the
+    /// power went and counts in `REPLAYED` only.
     0x104 COMMANDS_ACCEPTED ReadOnly,
     /// Commands retired with success.
     0x108 COMMANDS_RETIRED ReadOnly,
@@ -143,7 +153,8 @@ registers! {
     0x120 HOST_WRITES ReadOnly,
     /// Host accesses that had to wait for a conflicting earlier item.
     0x124 HOST_HELD ReadOnly,
-    /// Host writes refused: to the save area, to the firmware in force, beyond memory, or while closed.
+    /// Host writes refused: to the save area, to the firmware in force, beyond memory, or while
+    /// closed.
     0x128 HOST_REFUSED ReadOnly,
     /// Lines that units read from memory.
     0x12c UNIT_READ_LINES ReadOnly,
@@ -155,13 +166,14 @@ registers! {
     0x138 STALL_REQUEST_FULL ReadOnly,
     /// Cycles in which a host access waited for a queue line.
     0x13c STALL_HOST_FULL ReadOnly,
-    /// Host accesses to lines that a latched log holds back, or that a held store will write: loads answered with an error, and
-    /// stores dropped because `HELD_STORES` others are held.
+    /// Host accesses to lines that a latched log holds back, or that a held store will write: loads
+    /// answered with an error, and stores dropped because `HELD_STORES` others are held.
     0x140 HOST_LATCHED ReadOnly,
     /// Completion records that host memory refused: nobody reads them.
     0x144 RECORDS_LOST ReadOnly,
-    /// Requests of the host whose data PCI Express calls poisoned (EP): the PCIe bridge has dropped and counted them since its reset. It answers this
-    /// register in place of the card, which says 0.
+    /// Requests of the host whose data PCI Express calls poisoned (EP): the PCIe bridge has dropped
+    /// and counted them since its reset. It answers this register in place of the card, which
+    /// says 0.
     0x148 TLPS_POISONED ReadOnly,
 }
 
@@ -180,7 +192,8 @@ pub mod capability {
     pub const POWER_FAIL_SAFE: u32 = 1 << 2;
     /// The card has a peer port: commands synchronise with other devices.
     pub const PEERS: u32 = 1 << 3;
-    /// Several processes share the card through a broker, which has the registers of [`crate::sharing`]. Clear on every card.
+    /// Several processes share the card through a broker, which has the registers of
+    /// [`crate::sharing`]. Clear on every card.
     pub const SHARED: u32 = 1 << 4;
 }
 
@@ -188,21 +201,24 @@ pub mod capability {
 pub mod parked_action {
     /// The command goes on as if every participant had come as far: its transaction is committed.
     pub const RELEASE: u32 = 1;
-    /// The command retires as [`crate::status::Status::Discarded`], without effect: its transaction is undone. Only while the device is silent, that is
-    /// before `DEVICE_NUMBER` is written: else it would report what comes behind in the thread, and with that this transaction.
+    /// The command retires as [`crate::status::Status::Discarded`], without effect: its transaction
+    /// is undone. Only while the device is silent, that is before `DEVICE_NUMBER` is written: else
+    /// it would report what comes behind in the thread, and with that this transaction.
     pub const DISCARD: u32 = 2;
 }
 
 /// Values of [`STATE`].
 pub mod state {
-    /// Reading the save area after reset; or a function-level reset has been asked for and is not done.
+    /// Reading the save area after reset; or a function-level reset has been asked for and is not
+    /// done.
     pub const BOOTING: u32 = 0;
     /// Replaying a saved image; the PM window is closed.
     pub const REPLAYING: u32 = 1;
     /// Open: commands and host accesses are taken.
     pub const OPEN: u32 = 2;
-    /// Accepted work is lost: the power-fail save did not complete, memory has refused an item of the replay, or it had refused a store before the power
-    /// went. The window is closed until [`super::control::ACKNOWLEDGE_LOSS`].
+    /// Accepted work is lost: the power-fail save did not complete, memory has refused an item of
+    /// the replay, or it had refused a store before the power went. The window is closed until
+    /// [`super::control::ACKNOWLEDGE_LOSS`].
     pub const LOSS: u32 = 3;
     /// No valid firmware in force; host accesses are taken, commands refused as bad opcodes.
     pub const NO_FIRMWARE: u32 = 4;
@@ -218,9 +234,11 @@ pub mod state {
 pub mod control {
     /// Finish everything accepted, mark the domain clean and stop taking work.
     pub const SHUT_DOWN: u32 = 1 << 0;
-    /// Accept what was lost: a card in [`super::state::LOSS`] or [`super::state::FIRMWARE_MISSING`] opens, and [`super::STORES_LOST`] begins anew.
+    /// Accept what was lost: a card in [`super::state::LOSS`] or [`super::state::FIRMWARE_MISSING`]
+    /// opens, and [`super::STORES_LOST`] begins anew.
     pub const ACKNOWLEDGE_LOSS: u32 = 1 << 1;
-    /// Function-level reset: drain accepted work, then forget mappings and completion rings. [`super::STATE`] says [`super::state::BOOTING`] until that is done.
+    /// Function-level reset: drain accepted work, then forget mappings and completion rings.
+    /// [`super::STATE`] says [`super::state::BOOTING`] until that is done.
     pub const FUNCTION_RESET: u32 = 1 << 2;
 }
 

@@ -11,15 +11,16 @@
 //! | 19 .. | two lines per item: 64 bytes of command or data, then [`SavedItem`] | at power-fail |
 //!
 //! **States.** The arm word says which generation runs. At power-up:
-//! - arm word `Running(g)` and a valid head of generation `g`: the save of `g` is complete; replay it;
-//! - arm word `Running(g)` and anything else: the save of `g` was torn or never made; that is a loss,
-//!   reported as such, and no older image is used;
+//! - arm word `Running(g)` and a valid head of generation `g`: the save of `g` is complete; replay
+//!   it;
+//! - arm word `Running(g)` and anything else: the save of `g` was torn or never made; that is a
+//!   loss, reported as such, and no older image is used;
 //! - arm word `Clean(g)` or a blank area: nothing to replay.
 //!
-//! When everything is replayed, one store of `Running(g + 1)` both consumes the image and arms the next
-//! generation. Until then the image stays as it is, and the progress word counts the items that
-//! are durable, so that a further power cut resumes the replay instead of repeating it: an undo
-//! log that was replayed must not be replayed again over the stores that followed it.
+//! When everything is replayed, one store of `Running(g + 1)` both consumes the image and arms the
+//! next generation. Until then the image stays as it is, and the progress word counts the items
+//! that are durable, so that a further power cut resumes the replay instead of repeating it: an
+//! undo log that was replayed must not be replayed again over the stores that followed it.
 
 use crate::geometry::{ADDRESS_BITS, HOST_QUEUE_LINES, LINE, MAP_ENTRIES, PARKED_COMMANDS, REQUEST_SLOTS, SAVE_BYTES};
 use crate::layout::layout;
@@ -143,7 +144,8 @@ layout! {
         28 device: u8,
         /// Reserved zeros.
         29 reserved: [u8; 3],
-        /// [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in [`crate::registers::state::LOSS`].
+        /// [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in
+        /// [`crate::registers::state::LOSS`].
         32 stores_lost: u32,
         /// Reserved zeros.
         36 reserved_middle: [u8; 4],
@@ -161,8 +163,8 @@ layout! {
 layout! {
     /// One entry of the address mapping table, as saved.
     SavedMapping, 64 {
-        /// Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a function-level reset came: the entry goes with
-        /// its last parked command.
+        /// Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a
+        /// function-level reset came: the entry goes with its last parked command.
         0 flags: u8,
         /// Reserved zero.
         1 reserved: u8,
@@ -190,7 +192,8 @@ layout! {
 layout! {
     /// Second line of a saved item; the first holds the command, or the data of a host store.
     SavedItem, 64 {
-        /// Place in the one order, from 1. Of a command that has waited for other devices the one under which it was accepted.
+        /// Place in the one order, from 1. Of a command that has waited for other devices the one
+        /// under which it was accepted.
         0 order: u64,
         /// Host store: device address of the line.
         8 address: u64,
@@ -215,7 +218,8 @@ layout! {
 pub const ITEM_COMMAND: u8 = 1;
 /// [`SavedItem::kind`] of a host store.
 pub const ITEM_STORE: u8 = 2;
-/// [`SavedItem::kind`] of a command that waits for other devices, or behind such a command: a replay puts it back.
+/// [`SavedItem::kind`] of a command that waits for other devices, or behind such a command: a
+/// replay puts it back.
 pub const ITEM_PARKED: u8 = 3;
 
 /// Bits that the hardware must hold from power-fail until the save is durable, by structure.

@@ -80,8 +80,9 @@ const CHECKS: [[u16; 256]; 6] = {
     checks
 };
 
-/// 48 bits with a 16-bit check, for words of tables that start as zeros: as [`seal_word`], but that the word 0 is sealed and holds no
-/// bit. Any two of these words differ in four bits at least, so that one wrong bit is found and known, and two are found.
+/// 48 bits with a 16-bit check, for words of tables that start as zeros: as [`seal_word`], but that
+/// the word 0 is sealed and holds no bit. Any two of these words differ in four bits at least, so
+/// that one wrong bit is found and known, and two are found.
 ///
 /// # Panics
 /// If there are more bits.
@@ -97,7 +98,8 @@ fn check_of_all(bits: u64) -> u64 {
     u64::from(of(0) ^ of(1) ^ of(2) ^ of(3) ^ of(4) ^ of(5))
 }
 
-/// What changes in a word of [`seal_bits`] when these bits of it change: the code is linear, and most changes are of few bits.
+/// What changes in a word of [`seal_bits`] when these bits of it change: the code is linear, and
+/// most changes are of few bits.
 #[inline]
 fn check_of_few(mut bits: u64) -> u64 {
     let mut check = 0;
@@ -109,8 +111,8 @@ fn check_of_few(mut bits: u64) -> u64 {
     check << 48
 }
 
-/// The word that is sealed like this one, with other bits: `change` makes them of those that there are. `None` where the word's check
-/// does not hold, or where there would be more than 48 bits.
+/// The word that is sealed like this one, with other bits: `change` makes them of those that there
+/// are. `None` where the word's check does not hold, or where there would be more than 48 bits.
 #[inline]
 pub fn change_bits(word: u64, change: impl FnOnce(u64) -> u64) -> Option<u64> {
     let bits = open_bits(word)?;
@@ -130,8 +132,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The code is linear: the distance of two words is that of another one to zero. Words of less than four bits would be sums of
-    /// up to three columns.
+    /// The code is linear: the distance of two words is that of another one to zero. Words of less
+    /// than four bits would be sums of up to three columns.
     #[test]
     fn words_of_bits_differ_in_four_bits_at_least() {
         let columns: Vec<u64> =

@@ -1,9 +1,12 @@
-//! Registers of a card that several processes share through a broker, which says so by [`crate::registers::capability::SHARED`]. A card has none of them.
+//! Registers of a card that several processes share through a broker, which says so by
+//! [`crate::registers::capability::SHARED`]. A card has none of them.
 //!
-//! A process claims the pools that it has open, so that no other one opens them, and takes the lock while it changes the table of pools. What a process
-//! has claimed and locked is given back when it ends.
+//! A process claims the pools that it has open, so that no other one opens them, and takes the lock
+//! while it changes the table of pools. What a process has claimed and locked is given back when it
+//! ends.
 
-/// Number of the process among those that share the card, from 1 (7:0), and how many there can be (15:8). Read-only.
+/// Number of the process among those that share the card, from 1 (7:0), and how many there can be
+/// (15:8). Read-only.
 pub const SEAT: u32 = 0x800;
 /// Pool of the next action: its identifier.
 pub const CLAIM_POOL: u32 = 0x810;

@@ -33,7 +33,8 @@ statuses! {
     OutOfRange = 0x03,
     /// No mapping for (pool, thread).
     Unmapped = 0x04,
-    /// An address is not aligned as the operand needs, or source and destination differ in their offset in the line.
+    /// An address is not aligned as the operand needs, or source and destination differ in their
+    /// offset in the line.
     Misaligned = 0x05,
     /// Two ranges of the command overlap.
     Overlap = 0x06,
@@ -45,8 +46,8 @@ statuses! {
     MapExists = 0x09,
     /// The transaction id is not above the last committed one.
     StaleTransaction = 0x0a,
-    /// An earlier log of (pool, thread) failed, or the command would have to wait for a store that a failed log holds: everything of
-    /// (pool, thread) is refused until it is unmapped.
+    /// An earlier log of (pool, thread) failed, or the command would have to wait for a store that
+    /// a failed log holds: everything of (pool, thread) is refused until it is unmapped.
     Latched = 0x0b,
     /// The participants mask leaves this device out, or names a device that this card cannot reach.
     BadParticipants = 0x0c,

@@ -1,7 +1,7 @@
 //! Group commit: the requests of many clients in one transaction.
 //!
-//! A transaction either takes all of them, or nothing of it remains and each is run alone, so that only the one that the pool has no
-//! room for is refused.
+//! A transaction either takes all of them, or nothing of it remains and each is run alone, so that
+//! only the one that the pool has no room for is refused.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,8 @@ use crate::shared::Shared;
 use crate::store::Search;
 use crate::tally::count;
 
-/// A client that is to wait for nothing gets no more replies in one turn when it has so many bytes of them.
+/// A client that is to wait for nothing gets no more replies in one turn when it has so many bytes
+/// of them.
 pub const ENOUGH_REPLY: usize = 1 << 20;
 /// Requests of one transaction.
 const MOST_REQUESTS: usize = 512;
@@ -142,8 +143,8 @@ fn each<R>(
     Ok(())
 }
 
-/// Runs one request in a transaction of its own. What has expired goes, and what may be evicted, before it is refused. What it does besides is
-/// added to that of the others.
+/// Runs one request in a transaction of its own. What has expired goes, and what may be evicted,
+/// before it is refused. What it does besides is added to that of the others.
 fn alone<S: Service>(
     shared: &Shared<S>,
     request: &S::Request,

@@ -13,7 +13,8 @@ use crate::stream::Stream;
 pub const READ_BYTES: usize = 64 << 10;
 /// Calls after which a client has had its turn: what it has sent by then shares a transaction.
 const READS: usize = 16;
-/// Bytes of an input that keep their memory while the client is there: what a value of usual length takes.
+/// Bytes of an input that keep their memory while the client is there: what a value of usual length
+/// takes.
 const KEPT_BYTES: usize = 4 * READ_BYTES;
 /// Requests of a client that may wait.
 const MOST_WAITING: usize = 512;
@@ -79,7 +80,8 @@ impl<S: Service> Connection<S> {
         &mut self.socket
     }
 
-    /// Whether the client asks for nothing, and has not for so long. One that waits for others, or listens to them, is not idle.
+    /// Whether the client asks for nothing, and has not for so long. One that waits for others, or
+    /// listens to them, is not idle.
     pub fn is_idle(&self, most: Duration) -> bool {
         let waits = !self.waiting.is_empty() || S::listens(&self.session);
         !waits && !self.has_unsent() && self.heard.elapsed() >= most
@@ -108,7 +110,8 @@ impl<S: Service> Connection<S> {
         !self.broken && !self.is_slow() && (reads || self.blocked.is_none() && !self.waiting.is_empty())
     }
 
-    /// Whether its requests may be run now. Those of a client that was told to go are not, also where the mail that says so is still unread.
+    /// Whether its requests may be run now. Those of a client that was told to go are not, also
+    /// where the mail that says so is still unread.
     pub fn may_run(&self) -> bool {
         !self.broken
             && !self.mailbox.is_closed()

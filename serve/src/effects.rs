@@ -1,5 +1,5 @@
-//! What requests do besides changing the pool: they answer clients that wait, send to others, and wait themselves. All of it happens
-//! only when the transaction that it belongs to is durable.
+//! What requests do besides changing the pool: they answer clients that wait, send to others, and
+//! wait themselves. All of it happens only when the transaction that it belongs to is durable.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,7 +1,8 @@
-//! What holds of the parsers for every input: bodies of the fuzz targets in `serve/fuzz`, which the tests here run from seeds.
+//! What holds of the parsers for every input: bodies of the fuzz targets in `serve/fuzz`, which the
+//! tests here run from seeds.
 //!
-//! A panic is a finding. The first two bytes of an input say where it is cut, so that what comes in pieces is compared
-//! with what comes at once.
+//! A panic is a finding. The first two bytes of an input say where it is cut, so that what comes in
+//! pieces is compared with what comes at once.
 
 use crate::memcached::line::Parsed as Asked;
 use crate::memcached::multiget;
@@ -21,8 +22,8 @@ fn cut(data: &[u8]) -> (usize, &[u8]) {
     }
 }
 
-/// Commands of Redis's protocol, one behind the other: none has more bytes than there are, pieces give the same as the whole, and
-/// the words of a command, sent again as an array, are those words.
+/// Commands of Redis's protocol, one behind the other: none has more bytes than there are, pieces
+/// give the same as the whole, and the words of a command, sent again as an array, are those words.
 ///
 /// # Panics
 /// On a finding.
@@ -50,8 +51,8 @@ pub fn redis(data: &[u8]) {
     }
 }
 
-/// Requests of memcached's protocol, one behind the other: each takes something, what is understood of the first part is what is
-/// understood of the whole, and the keys of a multi-get end.
+/// Requests of memcached's protocol, one behind the other: each takes something, what is understood
+/// of the first part is what is understood of the whole, and the keys of a multi-get end.
 ///
 /// # Panics
 /// On a finding.
@@ -87,7 +88,8 @@ fn keys(input: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// A value as `RESTORE` takes it, without version and checksum: what is read, written and read again is the same.
+/// A value as `RESTORE` takes it, without version and checksum: what is read, written and read
+/// again is the same.
 ///
 /// # Panics
 /// On a finding.

@@ -1,7 +1,7 @@
 //! Patterns of KEYS, SCAN and CONFIG GET.
 
-/// Whether a text matches a pattern: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` in front of a byte that stands for itself. It takes
-/// time in proportion to the product of both lengths at most.
+/// Whether a text matches a pattern: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` in front of a byte that
+/// stands for itself. It takes time in proportion to the product of both lengths at most.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on when a star has to take one byte more.

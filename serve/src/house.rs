@@ -1,5 +1,5 @@
-//! What is done whether clients ask for it or not: removing what has expired, bringing home what the log holds, and synchronising where
-//! nobody waits for that.
+//! What is done whether clients ask for it or not: removing what has expired, bringing home what
+//! the log holds, and synchronising where nobody waits for that.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const SWEEPING: Duration = Duration::from_millis(20);
 /// Time between two looks at the log.
 const TIDYING: Duration = Duration::from_millis(25);
-/// Time after which less of the log is worth the synchronisations that it takes to bring it home: the next open has less to read.
+/// Time after which less of the log is worth the synchronisations that it takes to bring it home:
+/// the next open has less to read.
 const TIDIED: Duration = Duration::from_secs(1);
 /// Bytes of the log that are worth it then.
 const WORTH_TIDYING: u64 = 1 << 20;
@@ -36,7 +37,8 @@ pub fn house<S: Service>(shared: &Shared<S>, stopped: &Receiver<()>) -> Result<(
             synchronised = Instant::now();
             shared.pool.wait_durable()?;
         }
-        // Beside those who serve clients: they would do it themselves when the log is full, and their clients would wait.
+        // Beside those who serve clients: they would do it themselves when the log is full, and
+        // their clients would wait.
         let is_time = tidied.elapsed() >= TIDIED;
         let usual = shared.pool.worth_tidying().max(WORTH_TIDYING);
         let done = shared.pool.tidy(if is_time { WORTH_TIDYING } else { usual })?;

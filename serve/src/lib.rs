@@ -63,7 +63,8 @@ use server::Start;
 use service::Service;
 use tally::Totals;
 
-/// Refuses what names nothing: who takes a command away relies on it, and a pool is made in a folder that is there.
+/// Refuses what names nothing: who takes a command away relies on it, and a pool is made in a
+/// folder that is there.
 fn look_at_names<S: Service>(options: &Options) -> Result<(), Error> {
     let unknown = |what: String, why| Err(system(&what, io::Error::new(io::ErrorKind::NotFound, why)));
     if let Some((name, _)) = options.access.renamed.iter().find(|(name, _)| !S::has_command(name)) {
@@ -77,8 +78,8 @@ fn look_at_names<S: Service>(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Takes the address, then opens the pool, or creates it together with what the service keeps there: a server that cannot start
-/// leaves no pool behind.
+/// Takes the address, then opens the pool, or creates it together with what the service keeps
+/// there: a server that cannot start leaves no pool behind.
 fn start<S: Service>(
     mut options: Options,
     service: impl Fn(&DirectPool, &Options, Arc<Totals>, Arc<Access>) -> Result<S, Error>,

@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that the server needs besides those of clients: the pool, the log, event loops, what the system opens.
+/// Descriptors that the server needs besides those of clients: the pool, the log, event loops, what
+/// the system opens.
 const RESERVED: u64 = 64;
 
 /// Asks the system for as many descriptors as clients need, and says how many clients may come.

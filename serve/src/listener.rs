@@ -53,7 +53,8 @@ impl Listener {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 done => done?,
             }
-            // Until nobody is left. When the system has no more descriptors, whoever waits is looked for at the next turn.
+            // Until nobody is left. When the system has no more descriptors, whoever waits is
+            // looked for at the next turn.
             loop {
                 let (mut socket, peer) = match self.socket.accept() {
                     Ok(accepted) => accepted,

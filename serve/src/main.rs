@@ -1,12 +1,13 @@
-//! The servers and their client alone, without the hardware that the `nearpm` program has in it: `nearpm-serve redis` is `nearpm serve redis`,
-//! `nearpm-serve ycsb` is `nearpm ycsb`.
+//! The servers and their client alone, without the hardware that the `nearpm` program has in it:
+//! `nearpm-serve redis` is `nearpm serve redis`, `nearpm-serve ycsb` is `nearpm ycsb`.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use nearpm_serve::ServeCommand;
 
-/// Serve a pool to clients of Redis or memcached, durable before they are answered; measure servers.
+/// Serve a pool to clients of Redis or memcached, durable before they are answered; measure
+/// servers.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Arguments {

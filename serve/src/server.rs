@@ -175,10 +175,12 @@ impl<S: Service> Drop for Server<S> {
     }
 }
 
-/// Runs a thread's body, and tells how it failed: by an error, or by a panic, after which its clients would wait for ever.
+/// Runs a thread's body, and tells how it failed: by an error, or by a panic, after which its
+/// clients would wait for ever.
 fn watched(tell: &Sender<Error>, body: impl FnOnce() -> Result<(), Error>) {
     let panicked = |_| Err(system("serve clients", io::Error::other("a thread has panicked")));
-    // What the body has held is not used any more: a transaction was taken back, and the server ends.
+    // What the body has held is not used any more: a transaction was taken back, and the server
+    // ends.
     if let Err(error) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         let _ = tell.send(error);
     }

@@ -19,7 +19,8 @@ pub enum Admission<R> {
     Last(R),
 }
 
-/// The circumstances of one run through requests. What it counts becomes known only if the run counts.
+/// The circumstances of one run through requests. What it counts becomes known only if the run
+/// counts.
 pub struct Turn<'a> {
     /// Milliseconds since 1970.
     pub now_ms: u64,
@@ -54,7 +55,8 @@ pub struct Clients {
     pub most: usize,
     /// How long one may ask for nothing.
     pub idle: Option<Duration>,
-    /// Seconds without a packet after which the system asks whether one is still there; 0 for never.
+    /// Seconds without a packet after which the system asks whether one is still there; 0 for
+    /// never.
     pub keepalive: u64,
 }
 
@@ -65,8 +67,8 @@ impl Clients {
     }
 }
 
-/// A protocol with its data. Requests are taken from bytes once, and then may be run several times: a transaction that does not commit leaves
-/// nothing behind, in the pool or elsewhere.
+/// A protocol with its data. Requests are taken from bytes once, and then may be run several times:
+/// a transaction that does not commit leaves nothing behind, in the pool or elsewhere.
 pub trait Service: Send + Sync + Sized + 'static {
     /// What is known of a client.
     type Session: Send;
@@ -82,7 +84,8 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// A client comes.
     fn session(&self, peer: Peer) -> Self::Session;
 
-    /// Takes one request from the start of what a client has sent. Broken ones become requests whose reply says so.
+    /// Takes one request from the start of what a client has sent. Broken ones become requests
+    /// whose reply says so.
     fn admit(&self, session: &mut Self::Session, input: &[u8]) -> Admission<Self::Request>;
 
     /// Whether a request may change the pool.

@@ -38,12 +38,14 @@ impl Stream {
         &mut self.socket
     }
 
-    /// Whether what is read is what the socket has, so that a read that gives less than it could has given all.
+    /// Whether what is read is what the socket has, so that a read that gives less than it could
+    /// has given all.
     pub fn is_plain(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Whether there are bytes that the socket has not taken yet, besides those that were not written.
+    /// Whether there are bytes that the socket has not taken yet, besides those that were not
+    /// written.
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
@@ -70,7 +72,8 @@ impl Read for Stream {
                 return Ok(0);
             }
             let processed = tls.process_new_packets().map_err(bad);
-            // Answers of the handshake, and alarms, which go out later where the socket takes none now.
+            // Answers of the handshake, and alarms, which go out later where the socket takes none
+            // now.
             while tls.wants_write() && tls.write_tls(&mut self.socket).is_ok_and(|bytes| bytes > 0) {}
             processed?;
         }

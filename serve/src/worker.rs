@@ -1,7 +1,8 @@
 //! A thread that serves clients: an event loop.
 //!
-//! A turn reads what has come from all of its clients, runs it in one transaction, waits until that is durable, and only then writes the
-//! replies. What comes meanwhile waits in the sockets and shares the next transaction.
+//! A turn reads what has come from all of its clients, runs it in one transaction, waits until that
+//! is durable, and only then writes the replies. What comes meanwhile waits in the sockets and
+//! shares the next transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -148,7 +149,8 @@ impl<S: Service> Worker<S> {
     fn patience(&self) -> Duration {
         let ends = self.blocked.iter().filter_map(|token| self.clients.get(token)?.blocked?.until);
         let first = ends.min().map(|until| until.saturating_duration_since(Instant::now()));
-        // Never nothing: one whose answer is under way has waited long enough, and is looked for again.
+        // Never nothing: one whose answer is under way has waited long enough, and is looked for
+        // again.
         first.map_or(SLEEP, |wait| wait.clamp(Duration::from_millis(1), SLEEP))
     }
 
@@ -179,8 +181,9 @@ impl<S: Service> Worker<S> {
         });
     }
 
-    /// Serves clients, in the order in which they are named first: that in which the system reports what they have sent. Leaves those in `busy`
-    /// that have more to do, and those in front that have had no turn.
+    /// Serves clients, in the order in which they are named first: that in which the system reports
+    /// what they have sent. Leaves those in `busy` that have more to do, and those in front that
+    /// have had no turn.
     fn turn(&mut self, busy: &mut Vec<usize>) -> Result<(), Error> {
         let mut ready = Vec::with_capacity(busy.len());
         for token in busy.drain(..) {
@@ -203,7 +206,8 @@ impl<S: Service> Worker<S> {
                 client.blocked = blocked;
             }
         }
-        // A transaction takes so many requests: whoever has sent more than that is not in front of others again.
+        // A transaction takes so many requests: whoever has sent more than that is not in front of
+        // others again.
         ready.sort_by_key(|(_, _, starved)| !starved);
         for (token, mut client, _) in ready {
             client.send();

@@ -1,9 +1,10 @@
 //! Micro-traces on a bare card: the figures of the card itself, without host and link.
 //!
 //! Every time is taken at the card's ports: a command is *accepted* when its write is answered,
-//! and *done* when its completion record leaves. The memory is durable some cycles before the record leaves,
-//! so the latencies are upper bounds of accept-to-durable. What a figure comes from (RTL cycles or the
-//! transaction-level model) is the caller's to say: it knows which card it handed in.
+//! and *done* when its completion record leaves. The memory is durable some cycles before the
+//! record leaves, so the latencies are upper bounds of accept-to-durable. What a figure comes from
+//! (RTL cycles or the transaction-level model) is the caller's to say: it knows which card it
+//! handed in.
 
 use std::collections::HashMap;
 
@@ -120,7 +121,8 @@ impl<C: CardCore + ?Sized> CardBench<C> {
         self.card.wait(ticket, HANG_CYCLES)
     }
 
-    /// Posts a command with a tag of its own, asking for a completion record, by one 64-byte write on page 0.
+    /// Posts a command with a tag of its own, asking for a completion record, by one 64-byte write
+    /// on page 0.
     pub fn post(&mut self, command: Command) -> Posted {
         self.tag += 1;
         self.slot = (self.slot + 1) % SLOTS_PER_PAGE;
@@ -209,8 +211,9 @@ fn undo_log(source: u64, destination: u64, length: u32, sequence: u64) -> Comman
     }
 }
 
-/// Cycles from a load's address at the port to its data, on an idle card and from a bank without an open row: the third quartile of one load in each bank
-/// of the memory, for the card has opened rows of some when it was powered up.
+/// Cycles from a load's address at the port to its data, on an idle card and from a bank without an
+/// open row: the third quartile of one load in each bank of the memory, for the card has opened
+/// rows of some when it was powered up.
 pub fn load_latency(bench: &mut CardBench) -> u64 {
     let lines = (0..4).flat_map(|bank| (0..4).map(move |group| bank * (32 << 10) + group * LINE_U64));
     let mut cycles: Vec<u64> = lines
@@ -224,8 +227,8 @@ pub fn load_latency(bench: &mut CardBench) -> u64 {
     cycles[3 * cycles.len() / 4]
 }
 
-/// Cycles from acceptance to completion of one undo log of `bytes` on an idle card: the median of `samples`, at
-/// addresses spread over the pool so that rows of the memory are opened and closed.
+/// Cycles from acceptance to completion of one undo log of `bytes` on an idle card: the median of
+/// `samples`, at addresses spread over the pool so that rows of the memory are opened and closed.
 pub fn undo_latency(bench: &mut CardBench, pool: BenchPool, bytes: u32, samples: u64) -> u64 {
     let mut cycles: Vec<u64> = (0..samples)
         .map(|i| {
@@ -263,7 +266,8 @@ impl Rate {
     }
 }
 
-/// Posts `count` undo logs of `bytes` without waiting, each from an own place into an own slot, and takes the rate.
+/// Posts `count` undo logs of `bytes` without waiting, each from an own place into an own slot, and
+/// takes the rate.
 pub fn undo_rate(bench: &mut CardBench, pool: BenchPool, bytes: u32, count: u64) -> Rate {
     let slot = entry_bytes(0, bytes);
     let slots = (pool.ring_bytes - RING_HEAD_BYTES) / slot;

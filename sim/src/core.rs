@@ -116,13 +116,13 @@ pub struct DmaWrite {
 /// Something that happened inside a card, as far as the card shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// An item was issued: a command went to a unit or a host access to memory. The RTL shows it as a burst's address handshake
-    /// at the memory port.
+    /// An item was issued: a command went to a unit or a host access to memory. The RTL shows it as
+    /// a burst's address handshake at the memory port.
     Issued,
     /// The memory answered a write.
     Durable,
-    /// An item retired and its ranges were released. The RTL's ports do not show it; it follows an answer of the memory by a few
-    /// cycles.
+    /// An item retired and its ranges were released. The RTL's ports do not show it; it follows an
+    /// answer of the memory by a few cycles.
     Retired,
 }
 
@@ -140,7 +140,8 @@ pub trait CardCore: Send {
     fn take(&mut self, ticket: Ticket) -> Option<Answer>;
     /// Takes the oldest write to host memory that has left the card.
     fn take_dma(&mut self) -> Option<DmaWrite>;
-    /// Takes the oldest message to the other cards that has left the card, with its cycle. A card without a peer port sends none.
+    /// Takes the oldest message to the other cards that has left the card, with its cycle. A card
+    /// without a peer port sends none.
     fn take_peer(&mut self) -> Option<(PeerMessage, u64)> {
         None
     }
@@ -156,20 +157,23 @@ pub trait CardCore: Send {
     fn take_activity(&mut self) -> Option<(Activity, u64)> {
         None
     }
-    /// What is durable in memory at this moment, where the card can show it; what the persistence domain holds is not in it.
+    /// What is durable in memory at this moment, where the card can show it; what the persistence
+    /// domain holds is not in it.
     fn durable(&self) -> Option<&Medium> {
         None
     }
-    /// The first cycle after the present at which something may leave the card, or be noted, if nothing arrives before; `None` if nothing ever does. Until
-    /// then nobody has to look at it. A card that cannot tell names the next cycle.
+    /// The first cycle after the present at which something may leave the card, or be noted, if
+    /// nothing arrives before; `None` if nothing ever does. Until then nobody has to look at it. A
+    /// card that cannot tell names the next cycle.
     fn next_output(&self) -> Option<u64> {
         Some(self.cycle() + 1)
     }
-    /// Whether nothing is in flight: time may then be skipped without simulating it. A command that waits for other cards, and asks them from
-    /// time to time, is not in flight.
+    /// Whether nothing is in flight: time may then be skipped without simulating it. A command that
+    /// waits for other cards, and asks them from time to time, is not in flight.
     fn is_idle(&self) -> bool;
-    /// Cuts the power now. The card has `save_cycles` of energy for its power-fail save; then memory drops
-    /// or tears every write that it has not answered (which, by `seed`), and the medium remains.
+    /// Cuts the power now. The card has `save_cycles` of energy for its power-fail save; then
+    /// memory drops or tears every write that it has not answered (which, by `seed`), and the
+    /// medium remains.
     fn power_fail(self: Box<Self>, save_cycles: u64, seed: u64) -> Medium;
 
     /// Runs until the answer is there.

@@ -1,7 +1,7 @@
 //! The card's own figures as a table: latency of undo logs, sustained copy, logs a second.
 //!
-//! Each row gives the figure, the aim where there is one, and the ceiling that the memory model sets, so that a
-//! miss shows its distance from what is possible.
+//! Each row gives the figure, the aim where there is one, and the ceiling that the memory model
+//! sets, so that a miss shows its distance from what is possible.
 
 use std::time::Instant;
 
@@ -37,7 +37,8 @@ pub struct Figures {
     pub simulated_cycles_per_s: f64,
 }
 
-/// Takes the figures of the cards that `power_up` makes, one for each measurement, with a channel behind each memory port.
+/// Takes the figures of the cards that `power_up` makes, one for each measurement, with a channel
+/// behind each memory port.
 pub fn take(mhz: u64, memory_ports: MemoryPorts, mut power_up: impl FnMut() -> Box<dyn CardCore>) -> Figures {
     let started = Instant::now();
     let mut bench = CardBench::open(power_up(), POOL);
@@ -69,14 +70,15 @@ pub fn take(mhz: u64, memory_ports: MemoryPorts, mut power_up: impl FnMut() -> B
     }
 }
 
-/// Copied bytes a second that the memory allows a card at `mhz`: 32 lines a direction on each channel, and at most the one line
-/// a cycle each way that the card's data path carries.
+/// Copied bytes a second that the memory allows a card at `mhz`: 32 lines a direction on each
+/// channel, and at most the one line a cycle each way that the card's data path carries.
 fn copy_ceiling(mhz: u64, memory_ports: MemoryPorts) -> f64 {
     let channels = memory_ports.count() as f64 * copy_bandwidth(Config::default(), mhz, 32, 64);
     channels.min((LINE_U64 * mhz * 1_000_000) as f64)
 }
 
-/// The figures as a Markdown table, one column a clock. `origin` names the card that they come from.
+/// The figures as a Markdown table, one column a clock. `origin` names the card that they come
+/// from.
 pub fn markdown(origin: &str, columns: &[Figures]) -> String {
     let mut out = format!("| figure ({origin}) | aim |");
     let mut row = |name: String, aim: &str, cell: &dyn Fn(&Figures) -> String| {

@@ -1,4 +1,5 @@
-//! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host timing.
+//! Simulated NearPM cards: the Verilated RTL and a transaction-level model, with DDR4 and host
+//! timing.
 
 pub mod bench;
 pub mod core;

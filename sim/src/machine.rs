@@ -17,10 +17,11 @@
 //! machine.power_up_each(&[Socket::Card(&card), Socket::Absent]);   // the second card does not come back
 //! ```
 //!
-//! A run is the same whenever the same calls are made in the same order. Calls of several threads are made in the order in
-//! which the threads get there. For a deterministic run of several cores [`Machine::on_cores`] gives each a thread, of which always the
-//! one goes on whose core's time is least, also while others wait for a card; or one thread takes turns with [`run_on_core`], and then no other
-//! core goes on while one waits.
+//! A run is the same whenever the same calls are made in the same order. Calls of several threads
+//! are made in the order in which the threads get there. For a deterministic run of several cores
+//! [`Machine::on_cores`] gives each a thread, of which always the one goes on whose core's time is
+//! least, also while others wait for a card; or one thread takes turns with [`run_on_core`], and
+//! then no other core goes on while one waits.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -54,9 +55,11 @@ impl<F: Fn(Medium) -> Box<dyn CardCore>> Power for F {
 pub enum Socket<'a> {
     /// A card, which boots on the medium of its slot.
     Card(&'a dyn Power),
-    /// A card that does not come up: its configuration space is there, and its BARs read as all ones. The medium keeps what it holds.
+    /// A card that does not come up: its configuration space is there, and its BARs read as all
+    /// ones. The medium keeps what it holds.
     Silent,
-    /// A card that is not found: configuration space reads as all ones, too. The medium keeps what it holds.
+    /// A card that is not found: configuration space reads as all ones, too. The medium keeps what
+    /// it holds.
     Absent,
 }
 
@@ -131,12 +134,15 @@ impl Machine {
         (0..self.cards()).map(|card| self.function_of(card)).collect()
     }
 
-    /// Runs each work on a core of its own, from core 0 on: a thread each, of which at any time one goes on, the one whose core's time is
-    /// least. So the run is the same each time, and cores meet on link and cards at their own times. What they wait for beside the machine
-    /// (locks) they have to wait for in its time, by [`nearpm_driver::pci::PciFunction::contended`]: the other would not go on.
+    /// Runs each work on a core of its own, from core 0 on: a thread each, of which at any time one
+    /// goes on, the one whose core's time is least. So the run is the same each time, and cores
+    /// meet on link and cards at their own times. What they wait for beside the machine (locks)
+    /// they have to wait for in its time, by [`nearpm_driver::pci::PciFunction::contended`]: the
+    /// other would not go on.
     ///
     /// # Panics
-    /// With what one of them panics with, and with a [`PowerCut`] only if there is nothing else. If it is called by one of them.
+    /// With what one of them panics with, and with a [`PowerCut`] only if there is nothing else. If
+    /// it is called by one of them.
     pub fn on_cores<T: Send, W: FnOnce() -> T + Send>(&self, works: Vec<W>) -> Vec<T> {
         self.shared.begin_turns(works.len());
         let ended: Vec<_> = thread::scope(|scope| {
@@ -179,7 +185,8 @@ impl Machine {
         self.shared.look(|host, core| host.now_ps(core))
     }
 
-    /// Lets time pass until nothing is under way on a link or in a card. What waits for other cards that do not answer is not under way.
+    /// Lets time pass until nothing is under way on a link or in a card. What waits for other cards
+    /// that do not answer is not under way.
     ///
     /// # Panics
     /// If that is not reached within a second.
@@ -209,7 +216,8 @@ impl Machine {
         self.shared.look(|host, _| host.arm(None, 0));
     }
 
-    /// Cuts the power of host and cards at the time of this thread's core. Each core unwinds at its next access.
+    /// Cuts the power of host and cards at the time of this thread's core. Each core unwinds at its
+    /// next access.
     pub fn cut_now(&self, seed: u64) {
         self.shared.look(|host, core| {
             host.arm(None, seed);
@@ -218,8 +226,8 @@ impl Machine {
         });
     }
 
-    /// Holds what is sent to a card from now on, on its link, until so much time of this thread's core has passed or the power is cut. Fences do not
-    /// wait for it.
+    /// Holds what is sent to a card from now on, on its link, until so much time of this thread's
+    /// core has passed or the power is cut. Fences do not wait for it.
     pub fn hold_link(&self, card: usize, ns: u64) {
         self.shared.look(|host, core| host.fabric.hold_link(card, host.now_ps(core) + ns * 1000));
     }
@@ -229,8 +237,8 @@ impl Machine {
         self.shared.look(|host, _| host.fabric.is_powered())
     }
 
-    /// Boots a card in each slot, on the medium that the cut left. Caches are cold, host memory is empty, mappings and DMA buffers of
-    /// before are dead, and so is an armed cut.
+    /// Boots a card in each slot, on the medium that the cut left. Caches are cold, host memory is
+    /// empty, mappings and DMA buffers of before are dead, and so is an armed cut.
     ///
     /// # Panics
     /// If the power is on.
@@ -264,13 +272,14 @@ impl Machine {
         self.shared.look(|host, _| host.fabric.last_cut)
     }
 
-    /// Lines in the caches that were stored to and not written back. A power cut loses them; they are shown until the next
-    /// power-up.
+    /// Lines in the caches that were stored to and not written back. A power cut loses them; they
+    /// are shown until the next power-up.
     pub fn dirty_lines(&self) -> usize {
         self.shared.look(|host, _| host.dirty_lines())
     }
 
-    /// Energy for the saves of further power cuts, in cycles of the card, in the place of [`Parameters::save_cycles`].
+    /// Energy for the saves of further power cuts, in cycles of the card, in the place of
+    /// [`Parameters::save_cycles`].
     pub fn set_save_cycles(&self, cycles: u64) {
         self.shared.look(|host, _| {
             host.fabric.parameters.save_cycles = cycles;
@@ -339,8 +348,8 @@ impl Machine {
         self.shared.look(|host, _| host.fabric.trigger.record_events(on))
     }
 
-    /// Lets the cards show what happens inside them, so that a cut may wait for it and [`CutRecord::since`] knows of it: from
-    /// now on, and after each power-up.
+    /// Lets the cards show what happens inside them, so that a cut may wait for it and
+    /// [`CutRecord::since`] knows of it: from now on, and after each power-up.
     pub fn watch_card(&self, on: bool) {
         self.shared.look(|host, _| host.fabric.watch(on));
     }

@@ -1,9 +1,12 @@
-//! The paper's micro-benchmark (Fig. 17): one thread copies persistent data from place to place, and waits for each copy.
+//! The paper's micro-benchmark (Fig. 17): one thread copies persistent data from place to place,
+//! and waits for each copy.
 //!
-//! **Processor**: loads the source, stores the destination, writes it back and fences. **Card**: posts a copy command. Both
-//! then load the last line of the destination from the card, which it answers when all before it is done, so that the copy is durable at return in
-//! both. **Card, by its record**: posts the command and waits for the completion record, which the card writes to host memory when the copy is durable. No
-//! line is in a cache before. What the paper publishes of it is [`PUBLISHED`]; everything else of its figure is not in its text.
+//! **Processor**: loads the source, stores the destination, writes it back and fences. **Card**:
+//! posts a copy command. Both then load the last line of the destination from the card, which it
+//! answers when all before it is done, so that the copy is durable at return in both. **Card, by
+//! its record**: posts the command and waits for the completion record, which the card writes to
+//! host memory when the copy is durable. No line is in a cache before. What the paper publishes of
+//! it is [`PUBLISHED`]; everything else of its figure is not in its text.
 
 use std::sync::Arc;
 
@@ -43,7 +46,8 @@ pub struct Point {
     pub card_ns: f64,
     /// By the card, waited for by its completion record, in nanoseconds.
     pub record_ns: f64,
-    /// Of the load alone that both end with, in nanoseconds: what remains with a card that takes no time.
+    /// Of the load alone that both end with, in nanoseconds: what remains with a card that takes no
+    /// time.
     pub wait_ns: f64,
 }
 
@@ -106,7 +110,8 @@ impl Rig {
     }
 }
 
-/// Nanoseconds of the processor for an undo log of `bytes` that it does not wait for, its fence included, sustained over `count` of them.
+/// Nanoseconds of the processor for an undo log of `bytes` that it does not wait for, its fence
+/// included, sustained over `count` of them.
 ///
 /// # Errors
 /// If the card refuses something.
@@ -132,7 +137,8 @@ pub fn asynchronous_log(profile: &Profile, cards: &dyn Power, bytes: u32, count:
     Ok((machine.now_ps() - start_ps) as f64 / 1000.0 / count as f64)
 }
 
-/// Undo logs of `bytes`, million a second, of a card with so many units that is never idle: `count` logs, without a host.
+/// Undo logs of `bytes`, million a second, of a card with so many units that is never idle: `count`
+/// logs, without a host.
 ///
 /// # Panics
 /// If the model has not so many units, or the card hangs.

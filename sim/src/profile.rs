@@ -1,4 +1,5 @@
-//! Profiles: every timing parameter of host, link and card in one TOML file, each with the source of its value.
+//! Profiles: every timing parameter of host, link and card in one TOML file, each with the source
+//! of its value.
 //!
 //! ```toml
 //! base = "vcu118-300"           # optional: what is not said here is as there
@@ -7,8 +8,8 @@
 //! load_miss_ns = { value = 436.0, source = "paper, section 7" }
 //! ```
 //!
-//! Keys that do not exist, values outside of what can be and values without a source are refused: a profile is read as it is meant,
-//! or not at all.
+//! Keys that do not exist, values outside of what can be and values without a source are refused: a
+//! profile is read as it is meant, or not at all.
 
 use std::path::Path;
 
@@ -241,7 +242,8 @@ pub struct Profile {
     pub device: Device,
 }
 
-/// The table of a profile over that of its base. Values are replaced with their sources, never one without the other.
+/// The table of a profile over that of its base. Values are replaced with their sources, never one
+/// without the other.
 fn over(base: toml::Table, own: toml::Table) -> toml::Table {
     let mut merged = base;
     for (key, value) in own {

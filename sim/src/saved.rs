@@ -1,4 +1,5 @@
-//! What a power cut left in the card's save area, read from the medium as a card reads it at power-up.
+//! What a power cut left in the card's save area, read from the medium as a card reads it at
+//! power-up.
 
 use nearpm_interface::geometry::{LINE, SAVE_BASE};
 use nearpm_interface::save::{
@@ -37,7 +38,8 @@ impl Image {
 }
 
 impl Saved {
-    /// Whether a card that powers up on it has to report a loss: a generation was running, and there is no whole image of it.
+    /// Whether a card that powers up on it has to report a loss: a generation was running, and
+    /// there is no whole image of it.
     pub fn is_loss(&self) -> bool {
         self.generation > 0 && self.image.is_none()
     }

@@ -1,4 +1,5 @@
-//! Profiles: what is refused, what is the default host and card, and the two points that the paper's profile is calibrated on.
+//! Profiles: what is refused, what is the default host and card, and the two points that the
+//! paper's profile is calibrated on.
 
 use nearpm_driver::pci::{Caching, PciFunction};
 use nearpm_interface::geometry::{FIRMWARE_BASE, PM_BAR, POOLS_BASE};
@@ -96,8 +97,9 @@ fn an_idle_load_takes_what_the_profile_says() {
     assert!(far.is_empty(), "{far:?}");
 }
 
-/// The card's part of such a load is what `nearpm figures` prints of the card, and the rest is the link's. Where the memory has another clock than the card, a read
-/// meets its crossings a cycle sooner or later.
+/// The card's part of such a load is what `nearpm figures` prints of the card, and the rest is the
+/// link's. Where the memory has another clock than the card, a read meets its crossings a cycle
+/// sooner or later.
 #[test]
 fn an_idle_read_of_the_card_takes_what_the_profile_says() {
     let mut far = Vec::new();

@@ -40,8 +40,8 @@ pub fn within_ten_percent(rtl: u64, model: u64) -> bool {
     rtl.abs_diff(model) * 10 <= rtl.max(20)
 }
 
-/// Compares everything but time, and adds the durations: of a command from acceptance to its record, of a load from its submission on. Gives the
-/// total cycles of both.
+/// Compares everything but time, and adds the durations: of a command from acceptance to its
+/// record, of a load from its submission on. Gives the total cycles of both.
 ///
 /// # Panics
 /// If they have not done the same.

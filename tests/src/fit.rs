@@ -4,7 +4,8 @@ use nearpm_sim::model::Timing;
 
 use crate::drive::{Outcome, Run};
 
-/// What is compared of a run: cycles from the first submission to each acceptance, completion and answer.
+/// What is compared of a run: cycles from the first submission to each acceptance, completion and
+/// answer.
 pub fn times(run: &Run) -> Vec<u64> {
     let mut times = Vec::new();
     for outcome in &run.outcomes {
@@ -45,7 +46,8 @@ fn moved(mut timing: Timing, moves: &[(usize, i64)]) -> Option<Timing> {
     Some(timing)
 }
 
-/// Changes one latency after the other, and then two against each other, as long as `error` falls; the result and its error.
+/// Changes one latency after the other, and then two against each other, as long as `error` falls;
+/// the result and its error.
 pub fn descend(mut timing: Timing, error: impl Fn(Timing) -> f64) -> (Timing, f64) {
     let count = fitted(&mut timing).len();
     let mut best = error(timing);

@@ -52,7 +52,8 @@ impl Oracle {
         self.put(slot, &entry);
     }
 
-    /// Executes the instructions of a program that the checker takes, each at once; gives the status with which it ends.
+    /// Executes the instructions of a program that the checker takes, each at once; gives the
+    /// status with which it ends.
     ///
     /// # Panics
     /// If it has no end.
@@ -63,12 +64,14 @@ impl Oracle {
                 Instruction::Copy { from, to, lines: false, .. } => {
                     self.put(field(to), &self.bytes(field(from), command.length));
                 }
-                // The head that is put before the data is that of another instruction: its kind does not matter here.
+                // The head that is put before the data is that of another instruction: its kind
+                // does not matter here.
                 Instruction::Copy { from, to, .. } => {
                     let entry = self.entry(command, 0, field(from));
                     self.put(field(to) + LINE_U64, &entry[LINE..]);
                 }
-                // The data is what the range still holds, since nothing may overwrite it before a wait.
+                // The data is what the range still holds, since nothing may overwrite it before a
+                // wait.
                 Instruction::Generate { at, object, kind } => {
                     let entry = self.entry(command, kind, field(object));
                     self.put(field(at), &entry[..LINE]);

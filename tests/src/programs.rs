@@ -1,4 +1,5 @@
-//! Firmware other than the standard one: its programs at other places, and random programs that the checker takes.
+//! Firmware other than the standard one: its programs at other places, and random programs that the
+//! checker takes.
 
 use nearpm_firmware::check::{self, OPERANDS};
 use nearpm_firmware::{Image, standard};
@@ -18,7 +19,8 @@ pub fn standard_elsewhere(rng: &mut impl Rng) -> Image {
     laid_out(rng, programs_of(&standard, |_| true))
 }
 
-/// Whether an opcode is one of the two that map and unmap pools, which random firmware leaves as they are.
+/// Whether an opcode is one of the two that map and unmap pools, which random firmware leaves as
+/// they are.
 pub fn maps(opcode: u8) -> bool {
     [Opcode::Map as u8, Opcode::Unmap as u8].contains(&opcode)
 }

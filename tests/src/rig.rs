@@ -22,7 +22,8 @@ pub fn medium() -> Medium {
     medium
 }
 
-/// How many memory ports the cards of a test have in turn: two only in the long form, because that is a design of its own to build.
+/// How many memory ports the cards of a test have in turn: two only in the long form, because that
+/// is a design of its own to build.
 pub fn memory_ports() -> &'static [MemoryPorts] {
     if thorough() { &MemoryPorts::ALL } else { &[MemoryPorts::One] }
 }
@@ -38,7 +39,8 @@ pub fn rtl_cards(memory_ports: MemoryPorts) -> RtlCards {
     RtlCards::build(nearpm_hdl::MODULE, &card.simulated(), Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A host so close to its cards that what happens is dense: few cycles are there in which a link alone is at work.
+/// A host so close to its cards that what happens is dense: few cycles are there in which a link
+/// alone is at work.
 pub fn nearby_host() -> Host {
     let far = Host::default();
     Host {

@@ -13,7 +13,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-firmware", &["nearpm-interface"]),
     ("nearpm-hdl-derive", &[]),
     ("nearpm-hdl", &["nearpm-hdl-derive", "nearpm-interface", "nearpm-verilate"]),
-    // What tests of the hardware share; a GPU's persist buffer runs beside the machine of its model.
+    // What tests of the hardware share; a GPU's persist buffer runs beside the machine of its
+    // model.
     ("nearpm-hdl-bench", &["nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sbrp", "nearpm-verilate"]),
     ("nearpm-driver", &["nearpm-interface"]),
     ("nearpm-derive", &[]),
@@ -26,7 +27,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-text", &[]),
     ("nearpm-tier", &[]),
-    // Workloads under power cuts: for the command line, and for whoever else cuts the power of a program.
+    // Workloads under power cuts: for the command line, and for whoever else cuts the power of a
+    // program.
     (
         "nearpm-cuts",
         &[
@@ -39,7 +41,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
         ],
     ),
-    // The driver for its mock, which is the card of the pools that are explored; the tier for the number of workers.
+    // The driver for its mock, which is the card of the pools that are explored; the tier for the
+    // number of workers.
     (
         "nearpm-explorer",
         &[
@@ -92,7 +95,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-ycsb", &["nearpm-workloads"]),
     ("nearpm-gvr", &["nearpm", "nearpm-newfile"]),
     ("nearpm-serve", &["nearpm", "nearpm-ycsb"]),
-    // What is measured on a processor is told as the comparison with PMDK tells it: the machine, medians and their spread.
+    // What is measured on a processor is told as the comparison with PMDK tells it: the machine,
+    // medians and their spread.
     (
         "nearpm-evaluation",
         &[
@@ -246,8 +250,9 @@ fn marks(file: &str) -> &'static [&'static str] {
     }
 }
 
-/// Numbers of the lines, from 1, that are a comment alone and wider than [`COLUMNS`]. A row of a table and what stands
-/// between fences cannot be broken, and is not counted; nor are long strings, and a file that a program has written.
+/// Numbers of the lines, from 1, that are a comment alone and wider than [`COLUMNS`]. A row of a
+/// table and what stands between fences cannot be broken, and is not counted; nor are long strings,
+/// and a file that a program has written.
 fn wide_comments(file: &str, text: &str) -> Vec<usize> {
     if marks(file).is_empty() || text.lines().take(4).any(|line| line.contains("Do not edit")) {
         return Vec::new();

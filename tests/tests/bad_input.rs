@@ -1,6 +1,7 @@
-//! Bad input where library, driver and card meet: each a clear error that says what, where and what to do; no panic, and no
-//! effect on other data. What one crate refuses by itself is tested there: pool files and options in `libnearpm/tests/refusals.rs`,
-//! every malformed command in `sim/tests/model/refusals.rs`, the driver's own limits in `driver/tests/card.rs`.
+//! Bad input where library, driver and card meet: each a clear error that says what, where and what
+//! to do; no panic, and no effect on other data. What one crate refuses by itself is tested there:
+//! pool files and options in `libnearpm/tests/refusals.rs`, every malformed command in
+//! `sim/tests/model/refusals.rs`, the driver's own limits in `driver/tests/card.rs`.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -32,7 +33,8 @@ fn power_up(medium: Medium) -> Box<dyn CardCore> {
 /// Inputs by which a target finds what is planted for it.
 const MOST_INPUTS: u64 = 3000;
 
-/// Feeds a fuzz target from seeds, for about the given time; the seed in the message of a failure repeats it.
+/// Feeds a fuzz target from seeds, for about the given time; the seed in the message of a failure
+/// repeats it.
 fn fuzz(name: &str, seconds: u64, longest: usize, target: impl Fn(&[u8])) {
     let seconds = if nearpm_tier::thorough() { 40 * seconds } else { seconds };
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -72,7 +74,8 @@ fn without(fault: Fault) -> impl Fn(Medium) -> Box<dyn CardCore> {
     move |medium| Box::new(ModelCard::with_fault(Config::default(), medium, fault))
 }
 
-/// Each target finds what is planted for it; what is planted in the RTL is in `planted_controls.rs`.
+/// Each target finds what is planted for it; what is planted in the RTL is in
+/// `planted_controls.rs`.
 #[test]
 fn each_fuzz_target_finds_a_planted_fault() {
     let marks_what_it_opens = |options: &Options, memory: Box<dyn nearpm::memory::Memory>| {

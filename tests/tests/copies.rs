@@ -1,4 +1,5 @@
-//! Copies of the process as saved states. One test, because a process that makes copies keeps to one thread.
+//! Copies of the process as saved states. One test, because a process that makes copies keeps to
+//! one thread.
 
 use nearpm_tests::cuts::copies::{Copies, keep_panics};
 

@@ -68,7 +68,8 @@ fn the_rtl_agrees_with_the_oracle() {
     }
 }
 
-/// A card of which edges are skipped answers in the same cycles, with the same data, and its registers show the same counts.
+/// A card of which edges are skipped answers in the same cycles, with the same data, and its
+/// registers show the same counts.
 #[test]
 fn skipped_edges_show_nowhere() {
     for ports in memory_ports() {
@@ -109,10 +110,12 @@ fn items(trace: &[Timed]) -> Vec<Item> {
     trace.iter().map(item).collect()
 }
 
-/// Statuses, order numbers, data and memory are equal, and so is time within 10 % on these held-out traces, which the fit never
-/// saw: each trace's length, and at rates that the card keeps up with the median of commands and of loads and, where most items are in
-/// conflict, the 99th percentile of commands. The others are only printed: without conflicts they are a matter of the memory's order of
-/// bursts, and denser than the card can serve all waits add up a small difference of rates.
+/// Statuses, order numbers, data and memory are equal, and so is time within 10 % on these held-out
+/// traces, which the fit never saw: each trace's length, and at rates that the card keeps up with
+/// the median of commands and of loads and, where most items are in conflict, the 99th percentile
+/// of commands. The others are only printed: without conflicts they are a matter of the memory's
+/// order of bursts, and denser than the card can serve all waits add up a small difference of
+/// rates.
 #[test]
 fn rtl_and_model_answer_alike() {
     let cards = rtl_cards(MemoryPorts::One);

@@ -1,7 +1,8 @@
 //! Random traffic on the RTL, cut at a random moment and replayed under further cuts.
 //!
-//! The card delivers in the order of submission, so what it accepted is a prefix of the trace; the prefix holds every write
-//! that was answered. However often the replay was cut, the memory must be that of one such prefix.
+//! The card delivers in the order of submission, so what it accepted is a prefix of the trace; the
+//! prefix holds every write that was answered. However often the replay was cut, the memory must be
+//! that of one such prefix.
 
 use nearpm_interface::command::{Command, slot_offset};
 use nearpm_interface::geometry::{LINE, POOLS_BASE, SAVE_BASE};
@@ -25,7 +26,8 @@ const HANG_CYCLES: u64 = 1_000_000;
 /// Cycles in which stores that were replayed reach the memory.
 const SETTLE_CYCLES: u64 = 3_000;
 
-/// Submits a trace, lets some cycles pass and cuts the power; gives the medium and how many steps were surely accepted.
+/// Submits a trace, lets some cycles pass and cuts the power; gives the medium and how many steps
+/// were surely accepted.
 fn cut(card: Box<dyn CardCore>, trace: &[Timed], after: u64, seed: u64) -> (Medium, usize) {
     let mut card = CardBench::open(card, POOL).card;
     let mut next = card.cycle();
@@ -85,7 +87,8 @@ fn opened(cards: &RtlCards, medium: Medium) -> (Medium, u32) {
     (card.power_fail(WHOLE_SAVE, 0), replayed)
 }
 
-/// Whether the memory is what the first steps of the trace make of it, for at least so many of them.
+/// Whether the memory is what the first steps of the trace make of it, for at least so many of
+/// them.
 fn is_of_a_prefix(found: &Medium, trace: &[Timed], least: usize) -> bool {
     let found = without_save(found);
     let mut oracle = Oracle::new(medium());
@@ -134,7 +137,8 @@ fn what_was_accepted_survives_a_cut_and_cuts_of_its_replay() {
     what_was_accepted_survives(&rtl_cards(MemoryPorts::One), if thorough() { 5000 } else { 60 });
 }
 
-/// The whole card with two memory ports: data in its place behind both, whatever a cut leaves of either.
+/// The whole card with two memory ports: data in its place behind both, whatever a cut leaves of
+/// either.
 #[test]
 fn what_was_accepted_survives_on_two_memory_ports() {
     what_was_accepted_survives(&rtl_cards(MemoryPorts::Two), if thorough() { 1000 } else { 8 });

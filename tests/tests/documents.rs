@@ -1,5 +1,5 @@
-//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it has. The book's table of
-//! contents has every page.
+//! Links in the documentation lead somewhere: to a file that is there, and to a heading that it
+//! has. The book's table of contents has every page.
 
 use std::collections::HashSet;
 use std::fs;
@@ -99,7 +99,8 @@ fn a_link_to_nowhere_is_seen() {
     }
 }
 
-/// What is wrong with the book's table of contents: pages that it lacks, has twice, or has although they are not there.
+/// What is wrong with the book's table of contents: pages that it lacks, has twice, or has although
+/// they are not there.
 fn faults_of_contents(contents: &str, pages: &[PathBuf]) -> Vec<String> {
     let docs = root().join("docs");
     let listed: Vec<PathBuf> = prose(contents).flat_map(links).map(|link| docs.join(link)).collect();
@@ -137,7 +138,8 @@ fn cells(line: &str) -> Vec<&str> {
     line.trim().trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// A row of the evaluation's first table: what it shows, and the rows of the predictions below that it has its values from.
+/// A row of the evaluation's first table: what it shows, and the rows of the predictions below that
+/// it has its values from.
 const FIGURES: [(&str, &str); 7] = [
     ("share of crash consistency on the processor", "share of crash consistency"),
     ("data movement in it", "data movement in it"),

@@ -1,4 +1,5 @@
-//! Power cuts at every clock cycle of the RTL. One test, because a process that makes copies of itself keeps to one thread.
+//! Power cuts at every clock cycle of the RTL. One test, because a process that makes copies of
+//! itself keeps to one thread.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! A log that fails for a memory error, and what it then holds, and a store that memory refuses, on the RTL and on the model: one behaviour, by one
-//! scenario.
+//! A log that fails for a memory error, and what it then holds, and a store that memory refuses, on
+//! the RTL and on the model: one behaviour, by one scenario.
 
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::completion::PageStatus;
@@ -103,7 +103,8 @@ impl Rig {
         self.bench.card.advance_to(end);
     }
 
-    /// What was seen, and memory without what a failed log of `length` bytes has written to its slot: that is undefined.
+    /// What was seen, and memory without what a failed log of `length` bytes has written to its
+    /// slot: that is undefined.
     fn end(self, length: u64) -> (Vec<String>, Vec<u8>) {
         let mut memory = without_save(&self.bench.card.power_fail(WHOLE_SAVE, 0));
         let slot = (POOLS_BASE + POOL.slots()) as usize;
@@ -112,7 +113,8 @@ impl Rig {
     }
 }
 
-/// Loads are answered, stores are kept to a number and then dropped, commands behind them are refused, and an unmap lets go.
+/// Loads are answered, stores are kept to a number and then dropped, commands behind them are
+/// refused, and an unmap lets go.
 fn what_a_failed_log_holds(card: Box<dyn CardCore>) -> (Vec<String>, Vec<u8>) {
     let mut rig = Rig::new(card);
     assert_eq!(rig.latched_in_status(), 0);
@@ -190,7 +192,8 @@ fn what_waits_when_every_slot_is_lost(card: Box<dyn CardCore>) -> (Vec<String>, 
     rig.end(long)
 }
 
-/// Memory refuses a store that was answered: every thread of its pool is latched, and software hears of it until it says so.
+/// Memory refuses a store that was answered: every thread of its pool is latched, and software
+/// hears of it until it says so.
 fn what_a_lost_store_latches(card: Box<dyn CardCore>) -> (Vec<String>, Vec<u8>) {
     let mut rig = Rig::new(card);
     rig.store(0, 1);

@@ -1,7 +1,9 @@
-//! The litmus tests of the ordering model on the transaction-level card: whatever a run shows, the model allows.
+//! The litmus tests of the ordering model on the transaction-level card: whatever a run shows, the
+//! model allows.
 //!
-//! An adversarial host runs each program that the commands of one card or several can express, many times, and the power fails at a random moment. At the end
-//! stands how many of the allowed states were seen.
+//! An adversarial host runs each program that the commands of one card or several can express, many
+//! times, and the power fails at a random moment. At the end stands how many of the allowed states
+//! were seen.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +64,8 @@ fn what_the_card_shows_the_model_allows() {
     );
 }
 
-/// A test that no card runs has a reason in its file, and no other test has one; the page counts both.
+/// A test that no card runs has a reason in its file, and no other test has one; the page counts
+/// both.
 #[test]
 fn a_test_that_no_card_runs_says_why() {
     let tests = tests();

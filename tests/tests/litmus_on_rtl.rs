@@ -1,4 +1,5 @@
-//! The litmus tests of the ordering model on the RTL, cut at every cycle: whatever is shown the model allows.
+//! The litmus tests of the ordering model on the RTL, cut at every cycle: whatever is shown the
+//! model allows.
 //!
 //! One test, because a process that makes copies of itself keeps to one thread.
 
@@ -23,8 +24,8 @@ const FAST: [&str; 5] = [
     "c7-order-of-stores-survives",
     "c1-commit-after-its-logs",
 ];
-/// Programs of a test that are cut at every cycle: one, and in the long form further ones for as long as neither these nor runs that are cut at
-/// random have shown every allowed state.
+/// Programs of a test that are cut at every cycle: one, and in the long form further ones for as
+/// long as neither these nor runs that are cut at random have shown every allowed state.
 const MOST_PROGRAMS: u64 = 5;
 /// Copies of the process at a time, at least: they wait for each other.
 const JOBS: usize = 4;

@@ -1,7 +1,8 @@
-//! The litmus tests of several cards on Verilated ones: whatever a run shows, the ordering model allows.
+//! The litmus tests of several cards on Verilated ones: whatever a run shows, the ordering model
+//! allows.
 //!
-//! The power fails at a random moment. `litmus.rs` does the same on transaction-level cards. One test, because a process that makes copies of
-//! itself keeps to one thread.
+//! The power fails at a random moment. `litmus.rs` does the same on transaction-level cards. One
+//! test, because a process that makes copies of itself keeps to one thread.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -24,7 +24,8 @@ fn model(timing: Timing, micro: &Micro) -> Vec<u64> {
     fit::times(&drive::run(Box::new(card), &micro.trace))
 }
 
-/// What profiles say of the card's part of a load is the RTL's, at each clock; `sim/tests/profiles.rs` holds the model to it.
+/// What profiles say of the card's part of a load is the RTL's, at each clock;
+/// `sim/tests/profiles.rs` holds the model to it.
 #[test]
 fn an_idle_read_takes_on_the_rtl_what_profiles_say() {
     let verilog = nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).simulated();
@@ -46,7 +47,8 @@ fn an_idle_read_takes_on_the_rtl_what_profiles_say() {
     assert!(far.is_empty(), "{far:?}");
 }
 
-/// Prints the values in force, those that fit, and what is left; a value that is stale fails the test by name.
+/// Prints the values in force, those that fit, and what is left; a value that is stale fails the
+/// test by name.
 #[test]
 fn the_latencies_in_force_are_those_that_the_micro_traces_give() {
     let verilog = nearpm_hdl::generated(&nearpm_hdl::Parameters::default()).simulated();

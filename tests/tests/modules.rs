@@ -1,7 +1,10 @@
-//! The shape of each crate, held by a test: the modules beside each other in a folder have ranks, so that each can be read after those below it.
+//! The shape of each crate, held by a test: the modules beside each other in a folder have ranks,
+//! so that each can be read after those below it.
 //!
-//! A module uses another where its text, without its tests, names it in a path. Circles that are still there are listed in `modules/circles.txt`, and no other may come; `NEARPM_BLESS=1` writes the list anew.
-//! A parent is not ranked against its children: it holds what they share and says what they are together.
+//! A module uses another where its text, without its tests, names it in a path. Circles that are
+//! still there are listed in `modules/circles.txt`, and no other may come; `NEARPM_BLESS=1` writes
+//! the list anew. A parent is not ranked against its children: it holds what they share and says
+//! what they are together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,7 +1,9 @@
-//! Faults in the RTL for the campaigns that look at it from outside: litmus tests, traffic at the pins, programs of the units. Each is planted, and found
-//! by the campaign that it is for; without a fault the same design shows nothing.
+//! Faults in the RTL for the campaigns that look at it from outside: litmus tests, traffic at the
+//! pins, programs of the units. Each is planted, and found by the campaign that it is for; without
+//! a fault the same design shows nothing.
 //!
-//! The faults of the contract, each with the scenario that sees it, are in `hdl/tests/planted_faults`.
+//! The faults of the contract, each with the scenario that sees it, are in
+//! `hdl/tests/planted_faults`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -127,7 +129,8 @@ fn with_faults() -> String {
     nearpm_hdl::for_simulation(&plant(CARD, &card.verilog, &faults).unwrap_or_else(|stale| panic!("{stale}")))
 }
 
-/// What is shown of a test, as often as it takes to find what is wrong, and the first state that is.
+/// What is shown of a test, as often as it takes to find what is wrong, and the first state that
+/// is.
 fn forbidden(test: &Test, most: u64, mut show: impl FnMut(u64) -> BTreeSet<Vec<String>>) -> Option<String> {
     let may = expected(test);
     (0..most).find_map(|run| show(run).into_iter().find(|state| !may.contains(state))).map(|s| printed(test, &s))

@@ -1,4 +1,5 @@
-//! Faults in the RTL that only a power cut at the right cycles shows: each is planted, and cuts at every cycle find it.
+//! Faults in the RTL that only a power cut at the right cycles shows: each is planted, and cuts at
+//! every cycle find it.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,8 @@
-//! Random power cuts on whole machines, each followed by power-up, recovery and the comparison with the model: `nearpm cuts`.
+//! Random power cuts on whole machines, each followed by power-up, recovery and the comparison with
+//! the model: `nearpm cuts`.
 //!
-//! The fast form makes some cuts. With `NEARPM_THOROUGH` set it makes 1 000 on the Verilated RTL with each number of memory
-//! ports and 100 000 on the transaction-level card, which takes minutes.
+//! The fast form makes some cuts. With `NEARPM_THOROUGH` set it makes 1 000 on the Verilated RTL
+//! with each number of memory ports and 100 000 on the transaction-level card, which takes minutes.
 
 use std::sync::Arc;
 

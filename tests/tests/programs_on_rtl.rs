@@ -1,4 +1,5 @@
-//! The nine programs' traces on the transaction-level card and on the RTL: the same memory, and the same time.
+//! The nine programs' traces on the transaction-level card and on the RTL: the same memory, and the
+//! same time.
 
 use nearpm::Mechanism;
 use nearpm_evaluation::recorded;
@@ -13,14 +14,16 @@ use nearpm_workloads::programs::Program;
 
 /// Transactions of a trace.
 const TRANSACTIONS: usize = 24;
-/// A trace's own median of a kind is asserted where it has so many values. Of fewer the median is that of single commands: copies of a page that are posted
-/// together take one or two times as long by the order in which memory takes their bursts, and half of ten values may lie on either side. They
-/// are printed, and asserted together over all programs.
+/// A trace's own median of a kind is asserted where it has so many values. Of fewer the median is
+/// that of single commands: copies of a page that are posted together take one or two times as long
+/// by the order in which memory takes their bursts, and half of ten values may lie on either side.
+/// They are printed, and asserted together over all programs.
 const ENOUGH: usize = 20;
 
-/// Traces with a kind whose median is beyond 10 %, as it is printed. Several commands are posted together there, and each takes a shorter or a longer time by the
-/// order in which memory takes their bursts, which the model keeps less finely. Both cards have both times; their medians fall on different sides,
-/// never further apart than [`KNOWN_RATIO`].
+/// Traces with a kind whose median is beyond 10 %, as it is printed. Several commands are posted
+/// together there, and each takes a shorter or a longer time by the order in which memory takes
+/// their bursts, which the model keeps less finely. Both cards have both times; their medians fall
+/// on different sides, never further apart than [`KNOWN_RATIO`].
 const KNOWN: [(&str, &str); 4] = [
     ("tpcc under undo", "Commit"),
     ("memcached under undo", "UndoLog"),
@@ -74,9 +77,10 @@ fn total(durations: &Durations) -> [u64; 2] {
     [0, 1].map(|card| durations.values().flat_map(|cards| &cards[card]).sum())
 }
 
-/// From power-up through the opening of the pool and some transactions to the end of the epoch. The program's accesses come at the cycles at which
-/// they came to the transaction-level card, so that a trace's length says little more than that no card falls behind: its cycles in loads, status lines and
-/// commands are compared, too, and their medians.
+/// From power-up through the opening of the pool and some transactions to the end of the epoch. The
+/// program's accesses come at the cycles at which they came to the transaction-level card, so that
+/// a trace's length says little more than that no card falls behind: its cycles in loads, status
+/// lines and commands are compared, too, and their medians.
 #[test]
 fn the_traces_of_the_programs_take_as_long_on_the_rtl_and_leave_the_same_memory() {
     let profile = Profile::load("vcu118-300").expect("an embedded profile");

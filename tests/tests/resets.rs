@@ -1,4 +1,5 @@
-//! A card is opened when its own reset is done, whatever the reset of its function does and however near it is.
+//! A card is opened when its own reset is done, whatever the reset of its function does and however
+//! near it is.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,7 +72,8 @@ fn copy(page: u64) -> Command {
     }
 }
 
-/// Opens the card of a machine again and again: idle, and with work on its way. Each time its pool is mapped and a command ends.
+/// Opens the card of a machine again and again: idle, and with work on its way. Each time its pool
+/// is mapped and a command ends.
 fn opens(power: &dyn Power, parameters: Parameters, function: impl Fn(Function) -> Arc<dyn PciFunction>) {
     let machine = Machine::new(parameters, power, medium());
     let mut was_busy = false;
@@ -109,7 +111,8 @@ fn a_card_opens_when_its_reset_is_done() {
             opens(power, parameters, |function| Arc::new(function));
             let unsupported = || Err(PciError::Unsupported { what: "function-level reset" });
             opens(power, parameters, |function| Arc::new(WithReset(function, unsupported)));
-            // What a system does where there is none, by the bus or the power state: the card behind the function sees nothing of it.
+            // What a system does where there is none, by the bus or the power state: the card
+            // behind the function sees nothing of it.
             opens(power, parameters, |function| Arc::new(WithReset(function, || Ok(()))));
         }
     }

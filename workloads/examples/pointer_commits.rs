@@ -1,12 +1,17 @@
-//! What a commit of a pointer program takes on the simulated card, by each way home: `cargo run --release -p nearpm-workloads --example pointer_commits`.
+//! What a commit of a pointer program takes on the simulated card, by each way home:
+//! `cargo run --release -p nearpm-workloads --example pointer_commits`.
 //!
-//! Times are simulated: the transaction-level card at 300 MHz behind PCIe 3.0 x8, its memory cached by the processor, memory accesses and checksums
-//! charged, instructions not. A transaction changes words of eight bytes, far from each other, or a page. Each is durable when it returns; when all
-//! are done the pool is closed and opened again, and every word that one of them has stored is held against what the last of them stored there.
+//! Times are simulated: the transaction-level card at 300 MHz behind PCIe 3.0 x8, its memory cached
+//! by the processor, memory accesses and checksums charged, instructions not. A transaction changes
+//! words of eight bytes, far from each other, or a page. Each is durable when it returns; when all
+//! are done the pool is closed and opened again, and every word that one of them has stored is held
+//! against what the last of them stored there.
 //!
-//! Behind the first table stand the same transactions by offsets, whose changes wait in a write set and whose reads look there first, and what they take
-//! over those by pointer. The second table is of commits that are posted and not waited for one by one. That is the part in which a transaction has the pool for itself, so that
-//! what a durable one takes over it is the most that threads on one pool can gain beside what they do outside of the library.
+//! Behind the first table stand the same transactions by offsets, whose changes wait in a write set
+//! and whose reads look there first, and what they take over those by pointer. The second table is
+//! of commits that are posted and not waited for one by one. That is the part in which a
+//! transaction has the pool for itself, so that what a durable one takes over it is the most that
+//! threads on one pool can gain beside what they do outside of the library.
 
 use std::sync::Arc;
 
@@ -39,7 +44,8 @@ fn place(transaction: u64, range: u64, bytes: u64) -> u64 {
 fn store(pool: &DirectPool, offset: u64, bytes: u64, number: u64) {
     assert!(pool.heap().start <= offset && offset + bytes <= pool.heap().end);
     for at in (offset..offset + bytes).step_by(8) {
-        // SAFETY: the word lies in the heap of the open pool, aligned, and this thread alone uses it.
+        // SAFETY: the word lies in the heap of the open pool, aligned, and this thread alone uses
+        // it.
         unsafe { pool.base().add(at as usize).cast::<u64>().write(number) }
     }
 }
@@ -56,7 +62,8 @@ fn computer() -> Result<(Machine, cards::Registered), Error> {
     Ok((machine, cards::Registered::new(Arc::new(card))))
 }
 
-/// Nanoseconds and commands a transaction by offsets, whose reads and writes are calls: what a card's undo logs took before pointer programs had them.
+/// Nanoseconds and commands a transaction by offsets, whose reads and writes are calls: what a
+/// card's undo logs took before pointer programs had them.
 fn measured_by_offsets(engine: Engine, (_, ranges, bytes): (&str, u64, u64)) -> Result<[f64; 2], Error> {
     let (machine, name) = computer()?;
     let options = Options::new().mechanism(Mechanism::Undo).engine(engine);

@@ -1,7 +1,8 @@
 //! B+tree: values hang on the leaves, which are chained for scans.
 //!
-//! A node is 256 bytes, four lines; a value is an object of its own, one line, or `V` bytes of it. An operation reads whole nodes and writes only the
-//! words that change, so that a mechanism that logs ranges logs little and one that logs pages is not favoured.
+//! A node is 256 bytes, four lines; a value is an object of its own, one line, or `V` bytes of it.
+//! An operation reads whole nodes and writes only the words that change, so that a mechanism that
+//! logs ranges logs little and one that logs pages is not favoured.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +29,8 @@ pub struct BTree<const V: usize = 64> {
     head: u64,
 }
 
-/// A node, read out. `links` of a leaf are the values of its keys; `links[i]` of an inner node leads to the keys below
-/// `keys[i]`, the last link to the rest.
+/// A node, read out. `links` of a leaf are the values of its keys; `links[i]` of an inner node
+/// leads to the keys below `keys[i]`, the last link to the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     leaf: bool,
@@ -84,7 +85,8 @@ impl Node {
         Ok(at)
     }
 
-    /// Writes the words in which this node differs from `old`, neighbours in one write. The log may hold all of them as one range.
+    /// Writes the words in which this node differs from `old`, neighbours in one write. The log may
+    /// hold all of them as one range.
     fn store(&self, tx: &mut dyn Transaction, at: u64, old: &Node) -> Result<(), Error> {
         let (new, old) = (self.encode(), old.encode());
         let differs = |i: usize| new[8 * i..8 * i + 8] != old[8 * i..8 * i + 8];
@@ -198,7 +200,8 @@ impl<const V: usize> BTree<V> {
         Ok((true, node.keys.len() < FEWEST))
     }
 
-    /// Mends child `i` of `parent`, which has one key too few, from a neighbour: borrows a key or merges.
+    /// Mends child `i` of `parent`, which has one key too few, from a neighbour: borrows a key or
+    /// merges.
     fn refill(tx: &mut dyn Transaction, parent: &mut Node, i: usize) -> Result<(), Error> {
         // The pair of neighbours, the short one among them.
         let l = if i > 0 { i - 1 } else { i };

@@ -1,17 +1,20 @@
 //! Compares what a pool holds with what it must hold.
 //!
-//! After a crash a pool must hold the effects of a *prefix* of the operations, none of them in part, and, where commits are durable or epochs are cut, of
-//! three prefixes only. Let a be the operations that were acknowledged, and s those that were started.
+//! After a crash a pool must hold the effects of a *prefix* of the operations, none of them in
+//! part, and, where commits are durable or epochs are cut, of three prefixes only. Let a be the
+//! operations that were acknowledged, and s those that were started.
 //!
 //! - a operations: everything later was rolled back.
 //! - s operations: the one in flight became durable before the program heard of it.
-//! - s - 1 operations: those that had returned became durable together, as when the operation in flight cut the epoch before it began.
+//! - s - 1 operations: those that had returned became durable together, as when the operation in
+//!   flight cut the epoch before it began.
 //!
-//! Under undo and redo logging with durable commits a is s - 1 or s. Under checkpointing and shadow paging a is the last
-//! acknowledged cut, and what lies between two cuts is no state that recovery may leave.
+//! Under undo and redo logging with durable commits a is s - 1 or s. Under checkpointing and shadow
+//! paging a is the last acknowledged cut, and what lies between two cuts is no state that recovery
+//! may leave.
 //!
-//! With asynchronous commits a is the operations up to the last `persist`. Each later one became durable by itself, in order, so that every prefix
-//! from a to s operations is allowed.
+//! With asynchronous commits a is the operations up to the last `persist`. Each later one became
+//! durable by itself, in order, so that every prefix from a to s operations is allowed.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +44,8 @@ pub enum Violation {
     },
 }
 
-/// Contents of the map at the root of a pool, with every invariant of map and pool checked. An empty pool has none.
+/// Contents of the map at the root of a pool, with every invariant of map and pool checked. An
+/// empty pool has none.
 pub fn contents<M: Map>(pool: &Pool) -> Result<BTreeMap<u64, Value>, Fault> {
     pool.check()?;
     let root = pool.root()?;
@@ -56,7 +60,8 @@ pub fn contents<M: Map>(pool: &Pool) -> Result<BTreeMap<u64, Value>, Fault> {
     result
 }
 
-/// Checks the contents of a pool after a crash; gives the number of operations whose effects are there.
+/// Checks the contents of a pool after a crash; gives the number of operations whose effects are
+/// there.
 pub fn prefix<M: Map>(
     pool: &Pool,
     ops: &[Op],
@@ -96,7 +101,8 @@ pub fn prefix_of(
     Err(Violation::NoPrefix { acknowledged, started, difference: first })
 }
 
-/// Contents of the program at the root of a pool, with every invariant of program and pool checked. Without a root there are none.
+/// Contents of the program at the root of a pool, with every invariant of program and pool checked.
+/// Without a root there are none.
 pub fn rows(pool: &Pool, program: &dyn Workload) -> Result<Option<Rows>, Fault> {
     pool.check()?;
     let root = pool.root()?;
@@ -111,7 +117,8 @@ pub fn rows(pool: &Pool, program: &dyn Workload) -> Result<Option<Rows>, Fault> 
     result.map(Some)
 }
 
-/// Checks the contents of a program's pool after a crash; gives the number of transactions whose effects are there.
+/// Checks the contents of a program's pool after a crash; gives the number of transactions whose
+/// effects are there.
 pub fn prefix_of_program(
     pool: &Pool,
     program: &dyn Workload,

@@ -1,7 +1,8 @@
-//! Hash map by linear hashing (Litwin, VLDB 1980): it grows by one bucket at a time, so that no operation rehashes
-//! everything and no transaction outgrows its log.
+//! Hash map by linear hashing (Litwin, VLDB 1980): it grows by one bucket at a time, so that no
+//! operation rehashes everything and no transaction outgrows its log.
 //!
-//! The head object names a directory of segments of 512 buckets each; a bucket is the offset of its first entry.
+//! The head object names a directory of segments of 512 buckets each; a bucket is the offset of its
+//! first entry.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +88,8 @@ impl<const V: usize> HashMap<V> {
         }
         let old = self.bucket(tx, buckets - (1 << buckets.ilog2()))?;
         let new = self.bucket(tx, buckets)?;
-        // Both chains keep their entries' order; `old_end` and `new_end` are the words to hang the next entry on.
+        // Both chains keep their entries' order; `old_end` and `new_end` are the words to hang the
+        // next entry on.
         let (mut old_end, mut new_end) = (old, new);
         let mut at = tx.read_u64(old)?;
         while at != 0 {

@@ -1,7 +1,7 @@
 //! Crash-consistent workloads, written once over the library's transactions.
 //!
-//! The mechanism (undo log, redo log, checkpoint, shadow paging), the executor (processor or card) and the memory (file, test
-//! memory, simulated card) are the pool's; nothing here knows them.
+//! The mechanism (undo log, redo log, checkpoint, shadow paging), the executor (processor or card)
+//! and the memory (file, test memory, simulated card) are the pool's; nothing here knows them.
 //!
 //! | module | holds |
 //! |---|---|

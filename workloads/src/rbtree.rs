@@ -1,6 +1,8 @@
-//! Red-black tree with parent pointers and a sentinel, as PMDK's example has it (Cormen, Leiserson, Rivest, Stein: chapter 13).
+//! Red-black tree with parent pointers and a sentinel, as PMDK's example has it (Cormen, Leiserson,
+//! Rivest, Stein: chapter 13).
 //!
-//! A node is one line, a value an object of its own. A node that changes is declared whole, so that the log holds it as one range.
+//! A node is one line, a value an object of its own. A node that changes is declared whole, so that
+//! the log holds it as one range.
 
 use std::collections::BTreeMap;
 
@@ -218,7 +220,8 @@ impl<'t> Open<'t> {
         self.set(node, RED, 0)
     }
 
-    /// Checks what hangs below a node, whose keys must lie in `low..high`; gives the black nodes of each way down.
+    /// Checks what hangs below a node, whose keys must lie in `low..high`; gives the black nodes of
+    /// each way down.
     fn walk(
         &mut self,
         at: (u64, u64, usize),

@@ -61,9 +61,9 @@ pub fn run<M: Map>(
     })
 }
 
-/// Runs transactions. What the library has not acknowledged by itself is acknowledged after every `epoch` of them and at the end:
-/// epochs are cut, asynchronous commits made durable. A transaction is acknowledged when the library says so. `each` is called before each one with
-/// its number.
+/// Runs transactions. What the library has not acknowledged by itself is acknowledged after every
+/// `epoch` of them and at the end: epochs are cut, asynchronous commits made durable. A transaction
+/// is acknowledged when the library says so. `each` is called before each one with its number.
 pub fn transactions(
     pool: &Pool,
     numbers: Range<usize>,

@@ -1,8 +1,8 @@
-//! Skip list (Pugh, CACM 1990): each node has links of its own number of levels, which its key decides, so that a list is the same
-//! however it came to be.
+//! Skip list (Pugh, CACM 1990): each node has links of its own number of levels, which its key
+//! decides, so that a list is the same however it came to be.
 //!
-//! Half of the nodes have one level, a quarter two, and so on up to twelve, enough for ten thousand keys. (PMDK's example stops at four, with
-//! which a search walks hundreds of nodes.)
+//! Half of the nodes have one level, a quarter two, and so on up to twelve, enough for ten thousand
+//! keys. (PMDK's example stops at four, with which a search walks hundreds of nodes.)
 
 use std::collections::BTreeMap;
 

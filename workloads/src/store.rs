@@ -1,7 +1,8 @@
 //! What workloads work on: transactions of a pool, of a baseline, or bare memory.
 //!
-//! [`Bare`] is the floor of every comparison: the same loads and stores with no crash consistency at all. What a run costs above it
-//! is what the mechanism costs. [`Lean`] is the least that a processor can do for it in place.
+//! [`Bare`] is the floor of every comparison: the same loads and stores with no crash consistency
+//! at all. What a run costs above it is what the mechanism costs. [`Lean`] is the least that a
+//! processor can do for it in place.
 
 use std::cell::{Cell, RefCell};
 
@@ -94,7 +95,8 @@ impl Store for Pool {
     }
 }
 
-/// Memory without crash consistency: no log, no write-back, no fence. The table of its objects is the process's own.
+/// Memory without crash consistency: no log, no write-back, no fence. The table of its objects is
+/// the process's own.
 pub struct Bare<M> {
     memory: M,
     places: RefCell<Places>,

@@ -1,5 +1,6 @@
-//! The B+tree on a simulated card, behind a hostile processor: its cache evicts and prefetches at any time, and its buffers drain late,
-//! in pieces and in any order. First to the end, then with a power cut at a random access, recovery, and the check of what is left.
+//! The B+tree on a simulated card, behind a hostile processor: its cache evicts and prefetches at
+//! any time, and its buffers drain late, in pieces and in any order. First to the end, then with a
+//! power cut at a random access, recovery, and the check of what is left.
 
 mod computer;
 
@@ -80,8 +81,9 @@ fn survives_a_cut(mechanism: Mechanism, engine: Engine, seed: u64) -> bool {
     true
 }
 
-/// The process dies behind a random number of operations, with nothing closed; another mechanism goes on, on the same boot and behind the same
-/// cache, which holds lines as they were before commands wrote them.
+/// The process dies behind a random number of operations, with nothing closed; another mechanism
+/// goes on, on the same boot and behind the same cache, which holds lines as they were before
+/// commands wrote them.
 fn is_left_to(first: Mechanism, second: (Mechanism, Engine), seed: u64) {
     let what = format!("{first:?} to {second:?}, seed {seed}");
     let computer = Computer::new(Cards::MODEL, format!("left-{what}"), seed, 1, POOL_BYTES);

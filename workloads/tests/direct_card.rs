@@ -1,5 +1,6 @@
-//! A direct pool on a simulated card and on a mock card, both behind a hostile processor: power cuts at random accesses, also while the pool
-//! is opened, and processes that die. Over several lives of a pool nothing that was acknowledged is lost, and nothing is half done.
+//! A direct pool on a simulated card and on a mock card, both behind a hostile processor: power
+//! cuts at random accesses, also while the pool is opened, and processes that die. Over several
+//! lives of a pool nothing that was acknowledged is lost, and nothing is half done.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ fn poke(pool: &DirectPool, offset: u64, data: &[u8]) {
 
 fn peek(pool: &DirectPool, offset: u64, bytes: u64) -> Vec<u8> {
     assert!(pool.heap().start <= offset && offset + bytes <= pool.heap().end);
-    // SAFETY: the range lies in the heap of the pool, which is open, and nobody stores there meanwhile.
+    // SAFETY: the range lies in the heap of the pool, which is open, and nobody stores there
+    // meanwhile.
     unsafe { std::slice::from_raw_parts(pool.base().add(offset as usize), bytes as usize).to_vec() }
 }
 
@@ -175,7 +177,8 @@ fn contents(pool: &DirectPool) -> Model {
     (objects, word(pool, pool.root() + SLOTS * 8))
 }
 
-/// A pool over several lives: the sequence of operations, how many of them count, and what the pool then holds.
+/// A pool over several lives: the sequence of operations, how many of them count, and what the pool
+/// then holds.
 struct Story {
     seed: u64,
     done: Cell<u64>,
@@ -196,7 +199,8 @@ impl Story {
         })
     }
 
-    /// Compares the pool with the operations that have returned, and with one more if the last may have been `interrupted`.
+    /// Compares the pool with the operations that have returned, and with one more if the last may
+    /// have been `interrupted`.
     fn verify(&mut self, pool: &DirectPool, before: u64, interrupted: bool) {
         (before..self.done.get()).for_each(|number| advance(&mut self.model, operation(self.seed, number)));
         let found = contents(pool);
@@ -219,7 +223,8 @@ fn plug(name: &str, function: Arc<dyn PciFunction>) -> Result<(), nearpm_driver:
     Ok(())
 }
 
-/// Five lives on a simulated card. Gives how many were ended by a power cut in the work, and how many in the opening.
+/// Five lives on a simulated card. Gives how many were ended by a power cut in the work, and how
+/// many in the opening.
 fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
     let name = card_name("model", by, seed);
     let location = format!("card:{name}/p");
@@ -347,7 +352,8 @@ fn commands_that_travel_in_any_order_lose_nothing_acknowledged() {
     }
 }
 
-/// Each commit of a pointer program posts commands, and the card makes the copies that the log consists of.
+/// Each commit of a pointer program posts commands, and the card makes the copies that the log
+/// consists of.
 #[test]
 fn a_commit_posts_commands() {
     for mechanism in MECHANISMS {

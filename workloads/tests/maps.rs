@@ -1,5 +1,5 @@
-//! The four maps under every mechanism, against a model: first without crashes, then with a power cut at
-//! many moments, recovery, and the check that a prefix of the operations is there.
+//! The four maps under every mechanism, against a model: first without crashes, then with a power
+//! cut at many moments, recovery, and the check that a prefix of the operations is there.
 
 mod cuts;
 
@@ -114,7 +114,8 @@ fn a_damaged_link_is_reported() {
     assert!(check::contents::<BTree>(&pool).is_err());
 }
 
-/// Cuts the power at `cuts` events, spread over the whole run, and checks what recovery makes of each.
+/// Cuts the power at `cuts` events, spread over the whole run, and checks what recovery makes of
+/// each.
 fn survives_cuts<M: Map>(mechanism: Mechanism, seed: u64, count: usize, cuts: u64) {
     let ops = ops::generate(Mix::Churn, seed, count);
     let prepare = |memory: &TestMemory| fresh::<M>(memory, mechanism);

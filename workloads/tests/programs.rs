@@ -1,4 +1,5 @@
-//! The nine programs, with both inputs, under every mechanism, against their models; then with a power cut at many moments.
+//! The nine programs, with both inputs, under every mechanism, against their models; then with a
+//! power cut at many moments.
 
 mod cuts;
 

@@ -1,5 +1,6 @@
-//! The baselines that are no pools with a mechanism: lean undo logging in place, and a working copy, each against the programs' models; and the
-//! former behind power cuts, so that it is no baseline that pays for less than it promises.
+//! The baselines that are no pools with a mechanism: lean undo logging in place, and a working
+//! copy, each against the programs' models; and the former behind power cuts, so that it is no
+//! baseline that pays for less than it promises.
 
 mod cuts;
 
@@ -115,8 +116,9 @@ impl Memory for Unfenced {
     }
 }
 
-/// Cuts the power at many events of a program, on a memory whose lines are evicted at any time, and gives how many of the cuts left something that is
-/// neither what was acknowledged nor that with the transaction in flight; and how many there were.
+/// Cuts the power at many events of a program, on a memory whose lines are evicted at any time, and
+/// gives how many of the cuts left something that is neither what was acknowledged nor that with
+/// the transaction in flight; and how many there were.
 fn lost_in_cuts<M: Memory>(program: Program, seed: u64, over: impl Fn(TestMemory) -> M) -> (usize, usize) {
     let program = small(program, seed);
     let fresh = |memory: &TestMemory| {

@@ -1,5 +1,5 @@
-//! The maps on several simulated cards at once, behind a hostile processor: to the end, with power cuts at random accesses, also in the recovery, and
-//! with a card that does not come back.
+//! The maps on several simulated cards at once, behind a hostile processor: to the end, with power
+//! cuts at random accesses, also in the recovery, and with a card that does not come back.
 
 mod computer;
 
@@ -162,7 +162,8 @@ fn thorough(thorough: u64, fast: u64) -> u64 {
     if nearpm_tier::thorough() { thorough } else { fast }
 }
 
-/// The same on the hardware's own Verilog: to the end with both kinds of synchronisation, and with power cuts.
+/// The same on the hardware's own Verilog: to the end with both kinds of synchronisation, and with
+/// power cuts.
 #[test]
 fn striped_pools_live_on_verilated_cards() {
     let (mut found, mut cuts) = (Found::default(), 0);
@@ -213,7 +214,8 @@ fn power_cuts_leave_a_prefix_of_the_operations_without_commands() {
     assert!(cuts.count() > 0);
 }
 
-/// What the transactions of a sweep do: the n-th writes n, each way to read it afterwards gives a value.
+/// What the transactions of a sweep do: the n-th writes n, each way to read it afterwards gives a
+/// value.
 struct Writes {
     name: &'static str,
     write: fn(&Pool, &[u64], u64) -> Result<(), Error>,
@@ -228,7 +230,8 @@ const IN_PLACE: Writes = Writes {
 };
 
 const BYTES: u64 = 8192;
-/// Logged on one card, for the word that leads to a new object, which is only stored to, on each card in turn.
+/// Logged on one card, for the word that leads to a new object, which is only stored to, on each
+/// card in turn.
 const NEW_OBJECTS: Writes = Writes {
     name: "new objects",
     write: |pool, objects, n| {
@@ -246,8 +249,8 @@ const NEW_OBJECTS: Writes = Writes {
     },
 };
 
-/// Cuts the power in each of many cycles of four transactions over three cards, and looks whether all have the same one of them, not
-/// before the last that was acknowledged.
+/// Cuts the power in each of many cycles of four transactions over three cards, and looks whether
+/// all have the same one of them, not before the last that was acknowledged.
 fn sweep(kind: Cards, mechanism: Mechanism, writes: &Writes, found: &mut Found) -> Result<(), String> {
     let (engine, durability, synchronisation) = (Engine::Card, Durability::Durable, Synchronisation::Delayed);
     let case = Case { cards: 3, mechanism, engine, durability, synchronisation, seed: 0 };
@@ -328,7 +331,8 @@ fn ordinary(kind: Cards, peers: Peers, name: String, cards: usize) -> Computer {
     Computer::made_of(kind, Parameters::default(), peers, Posting::Line, name, cards, MEMBER_BYTES)
 }
 
-/// Simulated nanoseconds and commands of an update, on an ordinary processor. `objects` names the changed objects; each lies on a member of its own.
+/// Simulated nanoseconds and commands of an update, on an ordinary processor. `objects` names the
+/// changed objects; each lies on a member of its own.
 fn costs(cards: usize, synchronisation: Synchronisation, objects: &[usize]) -> (u64, u64) {
     let case = Case {
         cards,
@@ -369,8 +373,9 @@ fn who_waits_for_whom_costs_time() {
     }
 }
 
-/// What one card has logged and others have only stored is committed on that card alone, whoever waits: a commit on the others would be one more
-/// answer to wait for. (New objects are stored to without a log; what says that they are allocated lies on the first card.)
+/// What one card has logged and others have only stored is committed on that card alone, whoever
+/// waits: a commit on the others would be one more answer to wait for. (New objects are stored to
+/// without a log; what says that they are allocated lies on the first card.)
 #[test]
 fn cards_that_only_stored_get_no_commit_of_a_durable_transaction() {
     let commands = |synchronisation| {
@@ -390,7 +395,8 @@ fn cards_that_only_stored_get_no_commit_of_a_durable_transaction() {
     assert_eq!(software, delayed);
 }
 
-/// A card that does not come back is named, the others are as the cut left them, and everything recovers when it is back.
+/// A card that does not come back is named, the others are as the cut left them, and everything
+/// recovers when it is back.
 #[test]
 fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
     let (cards, engine, durability) = (3, Engine::Card, Durability::Durable);

@@ -7,7 +7,8 @@ use clap::Parser;
 use nearpm_bitstreams::ecp5;
 use nearpm_bitstreams::manifest::Manifest;
 
-/// Builds the execution side of the card with one unit for an ECP5-85k, and writes its part of `bitstreams/manifest.toml`.
+/// Builds the execution side of the card with one unit for an ECP5-85k, and writes its part of
+/// `bitstreams/manifest.toml`.
 #[derive(Parser)]
 struct Arguments {
     /// Folder for the bitstream and intermediate files.

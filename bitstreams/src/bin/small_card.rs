@@ -9,10 +9,12 @@ use clap::Parser;
 use nearpm_bitstreams::small_card::{Attempt, Came, SMALLEST, TOP, design, map, route};
 use nearpm_hdl::Sizes;
 
-/// Maps, places and routes a whole card with one unit and small tables on an ECP5-85k, and says how far that goes; fails where it is not routed.
+/// Maps, places and routes a whole card with one unit and small tables on an ECP5-85k, and says how
+/// far that goes; fails where it is not routed.
 #[derive(Parser)]
 struct Arguments {
-    /// The smallest tables that a card may have: 4 request slots, 4 host lines, 2 mapping entries. Without it 8, 8 and 4.
+    /// The smallest tables that a card may have: 4 request slots, 4 host lines, 2 mapping entries.
+    /// Without it 8, 8 and 4.
     #[arg(long)]
     smallest: bool,
     /// Seeds of the placement, one attempt each.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Parser;
 
-/// Writes the Verilog of the card with two memory ports and of the PCIe bridge; see `bitstreams/vcu118/build.tcl`.
+/// Writes the Verilog of the card with two memory ports and of the PCIe bridge; see
+/// `bitstreams/vcu118/build.tcl`.
 #[derive(Parser)]
 struct Arguments {
     /// Folder to write to.

@@ -1,4 +1,5 @@
-//! What the vendor's cores and the board have, as far as the flow uses it, and where each of it is seen in public. No Vivado confirmed it.
+//! What the vendor's cores and the board have, as far as the flow uses it, and where each of it is
+//! seen in public. No Vivado confirmed it.
 //!
 //! A name that the flow uses and that is not here fails the test: a new one needs a source.
 
@@ -14,14 +15,16 @@ pub struct Core {
     pub parameters: &'static [&'static str],
 }
 
-/// A script that Vivado wrote for a design with most of the cores used here, and with modules in Verilog as masters and slaves.
+/// A script that Vivado wrote for a design with most of the cores used here, and with modules in
+/// Verilog as masters and slaves.
 const RISCV: &str = "eugene-tarassov/vivado-risc-v, board/u200/m2/riscv-2021.1.tcl";
 
 /// The cores that the flow uses.
 pub const CORES: [Core; 9] = [
     Core {
         name: "pcie4_uscale_plus",
-        // What Vivado 2019.1 wrote for version 1.3 of the core on the same part, with 512 bits: every parameter of the core is in it.
+        // What Vivado 2019.1 wrote for version 1.3 of the core on the same part, with 512 bits:
+        // every parameter of the core is in it.
         source: "corundum/corundum, fpga/mqnic/VCU1525/fpga_100g/ip/pcie4_uscale_plus_0.xci (commit 70450a4d), `PARAM_VALUE`",
         parameters: &[
             "AXISTEN_IF_EXT_512_CC_STRADDLE",
@@ -70,8 +73,10 @@ pub const CORES: [Core; 9] = [
     },
     Core {
         name: "ddr4",
-        // The board's interfaces: analogdevicesinc/hdl, projects/common/vcu118/vcu118_system_bd.tcl. Part, width and times are those of the
-        // preset `ddr4_sdram_preset_062`, Xilinx/XilinxBoardStore, boards/Xilinx/vcu118/2.4/preset.xml.
+        // The board's interfaces: analogdevicesinc/hdl,
+        // projects/common/vcu118/vcu118_system_bd.tcl. Part, width and times are those of the
+        // preset `ddr4_sdram_preset_062`, Xilinx/XilinxBoardStore,
+        // boards/Xilinx/vcu118/2.4/preset.xml.
         source: "corundum/corundum, fpga/mqnic/VCU118/fpga_100g/ip/ddr4_0.tcl; analogdevicesinc/hdl",
         parameters: &[
             "C0.DDR4_AxiArbitrationScheme",
@@ -94,7 +99,8 @@ pub const CORES: [Core; 9] = [
         source: "PG164 (v5.0); project scripts of NetFPGA SUME, `proc_sys_reset_ip`",
         parameters: &["C_EXT_RESET_HIGH"],
     },
-    // That the clock it is made from is known from the net, without `PRIM_IN_FREQ`: `clk_wiz_125mhz` of analogdevicesinc/hdl on this board.
+    // That the clock it is made from is known from the net, without `PRIM_IN_FREQ`:
+    // `clk_wiz_125mhz` of analogdevicesinc/hdl on this board.
     Core { name: "clk_wiz", source: RISCV, parameters: &["CLKOUT1_REQUESTED_OUT_FREQ", "PRIM_SOURCE", "USE_RESET"] },
     Core { name: "util_vector_logic", source: RISCV, parameters: &["C_OPERATION", "C_SIZE"] },
     Core { name: "util_ds_buf", source: RISCV, parameters: &["C_BUF_TYPE"] },
@@ -111,9 +117,10 @@ pub const OF_PORTS: [&str; 1] = ["FREQ_HZ"];
 
 /// What the flow places: port, pad, standard, and the source's name of it.
 ///
-/// Sources: Xilinx/XilinxBoardStore, boards/Xilinx/vcu118/2.4/part0_pins.xml, and the same in corundum/corundum,
-/// fpga/mqnic/VCU118/fpga_100g/fpga.xdc; `pmod0[0]` is in the latter only, and as a pad of this connector, with the same standard, in
-/// sifive/fpga-shells, xilinx/vcu118/constraints/vcu118-master.xdc.
+/// Sources: Xilinx/XilinxBoardStore, boards/Xilinx/vcu118/2.4/part0_pins.xml, and the same in
+/// corundum/corundum, fpga/mqnic/VCU118/fpga_100g/fpga.xdc; `pmod0[0]` is in the latter only, and
+/// as a pad of this connector, with the same standard, in sifive/fpga-shells,
+/// xilinx/vcu118/constraints/vcu118-master.xdc.
 pub const PLACED: [(&str, &str, &str, &str); 5] = [
     ("pcie_refclk_clk_p", "AL9", "-", "pcie_mgt_clkp"),
     ("pcie_refclk_clk_n", "AL8", "-", "pcie_mgt_clkn"),
@@ -124,10 +131,11 @@ pub const PLACED: [(&str, &str, &str, &str); 5] = [
 
 /// Ports of the PCIe block with an interface of 512 bits that the flow has to connect.
 ///
-/// Sources: PG213 (v1.3), pages "Completer Request Interface", "Completer Completion Interface", "Requester Request Interface", "Requester
-/// Completion Interface" and "MSI-X Interrupt External Interface"; for the other widths, and the four bits of `tready`, the component that
-/// Vivado writes for `pcie4_uscale_plus` 1.1. cocotbext-pcie 0.2.16 (`xilinx/us/interface.py`, `usp_model.py`) has the same widths of `tuser`
-/// and `cfg_*`.
+/// Sources: PG213 (v1.3), pages "Completer Request Interface", "Completer Completion Interface",
+/// "Requester Request Interface", "Requester Completion Interface" and "MSI-X Interrupt External
+/// Interface"; for the other widths, and the four bits of `tready`, the component that Vivado
+/// writes for `pcie4_uscale_plus` 1.1. cocotbext-pcie 0.2.16 (`xilinx/us/interface.py`,
+/// `usp_model.py`) has the same widths of `tuser` and `cfg_*`.
 pub fn pcie_ports() -> Vec<(String, Port)> {
     const STREAMS: [(&str, bool, u64, u64); 4] = [
         ("m_axis_cq", false, 183, 1),
@@ -162,7 +170,8 @@ pub fn pcie_ports() -> Vec<(String, Port)> {
     streams.chain(others).collect()
 }
 
-/// Ports of both memory controllers, besides their interfaces. Source: [`RISCV`], which joins each of them.
+/// Ports of both memory controllers, besides their interfaces. Source: [`RISCV`], which joins each
+/// of them.
 pub fn memory_ports() -> Vec<(String, Port)> {
     const PORTS: [(&str, bool); 5] = [
         ("c0_ddr4_ui_clk", false),

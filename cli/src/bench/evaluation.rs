@@ -36,7 +36,8 @@ const NATIVE_ROUNDS: usize = 7;
 /// Arguments of `nearpm bench` itself.
 #[derive(Args, Clone, Debug)]
 pub struct EvaluationArguments {
-    /// The paper's own tables and numbers of transactions, ten seeds: hours. Without it a twentieth of the transactions, one seed: minutes
+    /// The paper's own tables and numbers of transactions, ten seeds: hours. Without it a twentieth
+    /// of the transactions, one seed: minutes
     #[arg(long)]
     full: bool,
     /// So many seeds, from 1 on, instead of the form's own number
@@ -48,7 +49,8 @@ pub struct EvaluationArguments {
     /// Take results of other commits, too
     #[arg(long)]
     keep: bool,
-    /// Profiles instead of the plan's: names, or paths of TOML files, each with every program, mechanism and configuration
+    /// Profiles instead of the plan's: names, or paths of TOML files, each with every program,
+    /// mechanism and configuration
     #[arg(long, value_delimiter = ',', value_name = "PROFILE")]
     profiles: Vec<String>,
     /// Only these programs: tpcc, tatp, btree, rbtree, skiplist, hashmap, memcached, redis, pmemkv
@@ -66,29 +68,34 @@ pub struct EvaluationArguments {
     /// Write all results as one JSON file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["card", "native"])]
     json: Option<PathBuf>,
-    /// What plays the card of the simulated computers: the transaction-level model, or the Verilated RTL (slow; so a small form, with the model
-    /// beside it, of this project's card unless --profiles says otherwise)
+    /// What plays the card of the simulated computers: the transaction-level model, or the
+    /// Verilated RTL (slow; so a small form, with the model beside it, of this project's card
+    /// unless --profiles says otherwise)
     #[arg(long, value_enum, value_name = "DEVICE", default_value = "model", conflicts_with_all = ["card", "full"])]
     device: SimulatedCard,
-    /// Run undo logging, checkpointing and shadow paging on this card instead, in its transport's time: vfio:ADDRESS (in this machine),
-    /// vfio-user:SOCKET (of another process), model or rtl (simulated in this one)
+    /// Run undo logging, checkpointing and shadow paging on this card instead, in its transport's
+    /// time: vfio:ADDRESS (in this machine), vfio-user:SOCKET (of another process), model or rtl
+    /// (simulated in this one)
     #[arg(long, value_name = "CARD", conflicts_with_all = ["profiles", "results", "keep", "jobs"])]
     card: Option<Transport>,
-    /// Run all mechanisms, and none, on this processor instead: measured in wall-clock time, in pools in files, with the paper's own tables and numbers of
-    /// transactions and both kinds of inputs (--full is ten seeds, and nothing else there)
+    /// Run all mechanisms, and none, on this processor instead: measured in wall-clock time, in
+    /// pools in files, with the paper's own tables and numbers of transactions and both kinds of
+    /// inputs (--full is ten seeds, and nothing else there)
     #[arg(long, conflicts_with_all = ["card", "device", "profiles", "results", "keep", "jobs"])]
     native: bool,
-    /// Folder for the pools of --native, or the path of their file, where nothing may be [default: a tmpfs]
+    /// Folder for the pools of --native, or the path of their file, where nothing may be [default:
+    /// a tmpfs]
     #[arg(long, value_name = "PATH", requires = "native")]
     pool: Option<PathBuf>,
-    /// What the pools of --native survive [default: as-persistent-memory on a tmpfs, power-cut elsewhere]
+    /// What the pools of --native survive [default: as-persistent-memory on a tmpfs, power-cut
+    /// elsewhere]
     #[arg(long, value_enum, value_name = "WHAT", requires = "native")]
     survives: Option<Survival>,
     /// Rounds of each case with --native, behind one that warms up [default: 7]
     #[arg(long, value_name = "N", requires = "native", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     repeats: Option<u64>,
-    /// Transactions of each program on that card (1000 unless said; --full is ten seeds of them, and nothing else there), with --device rtl (70) or
-    /// with --native (the paper's)
+    /// Transactions of each program on that card (1000 unless said; --full is ten seeds of them,
+    /// and nothing else there), with --device rtl (70) or with --native (the paper's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     transactions: Option<u64>,
 }
@@ -141,7 +148,8 @@ pub struct ReportArguments {
     /// A table that `nearpm bench --native --csv` has written, to show instead of the stored one
     #[arg(long, value_name = "FILE")]
     native: Option<PathBuf>,
-    /// Print these figures, as bars, instead of the tables: by the names of their files, such as fig16b
+    /// Print these figures, as bars, instead of the tables: by the names of their files, such as
+    /// fig16b
     #[arg(long, value_delimiter = ',', value_name = "FIGURE")]
     show: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! `nearpm bench`: the paper's evaluation on simulated computers, on a card or natively, and other libraries on this machine.
+//! `nearpm bench`: the paper's evaluation on simulated computers, on a card or natively, and other
+//! libraries on this machine.
 
 mod evaluation;
 pub mod natively;
@@ -12,19 +13,24 @@ use clap::{Args, Subcommand};
 
 pub use evaluation::{EvaluationArguments, ReportArguments, report};
 
-/// Commit that this program was built from, with `-changed-` and a sum of the changes behind it where its sources had been changed; `unknown` outside git.
+/// Commit that this program was built from, with `-changed-` and a sum of the changes behind it
+/// where its sources had been changed; `unknown` outside git.
 pub const COMMIT: &str = env!("NEARPM_COMMIT");
 
 /// What is measured; without one of these, the paper's evaluation.
 #[derive(Subcommand, Clone, Debug)]
 pub enum BenchCommand {
-    /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none (times are measured)
+    /// PMDK's libpmemobj, as it is installed, against a library with its interface and against none
+    /// (times are measured)
     Pmdk(pmdk::PmdkArguments),
-    /// Run the paper's micro-benchmark (waiting copies, Fig. 17) and asynchronous logs with a profile's host and link, and print it as CSV
+    /// Run the paper's micro-benchmark (waiting copies, Fig. 17) and asynchronous logs with a
+    /// profile's host and link, and print it as CSV
     Copies(evaluation::CopiesArguments),
-    /// Make all simulated results anew that are stored with the sources, in their own folder: two and a half hours of processor time
+    /// Make all simulated results anew that are stored with the sources, in their own folder: two
+    /// and a half hours of processor time
     Stored(stored::StoredArguments),
-    /// Measure what programs and library compute for, on this machine, and print it as the file that profiles are completed with
+    /// Measure what programs and library compute for, on this machine, and print it as the file
+    /// that profiles are completed with
     Compute(evaluation::ComputeArguments),
 }
 

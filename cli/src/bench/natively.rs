@@ -21,7 +21,8 @@ use nearpm_text::size;
 pub struct Plan {
     /// Folder of the pools, or the path of their file; a tmpfs where there is none.
     pub pool: Option<PathBuf>,
-    /// What the pools survive. On a tmpfs, where `msync` does nothing, they are persistent memory where nothing is said, and elsewhere they survive power cuts.
+    /// What the pools survive. On a tmpfs, where `msync` does nothing, they are persistent memory
+    /// where nothing is said, and elsewhere they survive power cuts.
     pub survives: Option<Survives>,
     /// Programs; all where there is none.
     pub programs: Vec<Program>,
@@ -46,7 +47,8 @@ pub struct Measured {
 /// Runs it with progress, and prints what came of it.
 ///
 /// # Errors
-/// If the place is none for pools, or has no room for the largest. A case that fails ends it early, and what was found before is kept.
+/// If the place is none for pools, or has no room for the largest. A case that fails ends it early,
+/// and what was found before is kept.
 pub fn command(plan: &Plan) -> Result<Measured> {
     let files = Files::at(&plan.pool.clone().map_or_else(memory_folder, Ok)?)?;
     let file_system = file_system(files.folder())?;

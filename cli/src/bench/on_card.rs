@@ -43,7 +43,8 @@ pub struct Measured {
 /// Runs it; `tell` is told of each case.
 ///
 /// # Errors
-/// If the card does not open or is too small. A case that fails ends it early, and what was found before is kept.
+/// If the card does not open or is too small. A case that fails ends it early, and what was found
+/// before is kept.
 pub fn run(plan: &Plan, tell: &dyn Fn(&Timing, u64)) -> Result<Measured> {
     let opened = plan.card.open("bench")?;
     let taken: u64 = opened.pools()?.iter().map(|pool| pool.bytes).sum();

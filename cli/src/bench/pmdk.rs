@@ -15,7 +15,8 @@ use nearpm_text::Table;
 /// Arguments of `nearpm bench pmdk`.
 #[derive(Args, Clone, Debug)]
 pub struct PmdkArguments {
-    /// Folder of the libpmemobj.so.1 that is to replace PMDK's; without it PMDK and the floor are measured
+    /// Folder of the libpmemobj.so.1 that is to replace PMDK's; without it PMDK and the floor are
+    /// measured
     #[arg(long, value_name = "DIR")]
     lib: Option<PathBuf>,
     /// Folder of PMDK's libpmemobj.so.1 [default: the installed one]
@@ -42,7 +43,8 @@ pub struct PmdkArguments {
     /// Folder for the other pools [default: a tmpfs]
     #[arg(long, value_name = "DIR")]
     pools: Option<PathBuf>,
-    /// Time that is shown of one thread: on a machine with other work processor time is the fair one
+    /// Time that is shown of one thread: on a machine with other work processor time is the fair
+    /// one
     #[arg(long, value_enum, default_value = "wall")]
     clock: ClockChoice,
     /// Write every sample to this file

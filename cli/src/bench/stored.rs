@@ -33,8 +33,8 @@ pub struct StoredArguments {
     /// Folder of results, one a case: a run that was killed goes on where it was
     #[arg(long, value_name = "DIR", default_value = "target/stored")]
     results: PathBuf,
-    /// Charge paths with the instructions of this file, as the count prints them (evaluation/examples/instructions.rs), and not with those that
-    /// are stored
+    /// Charge paths with the instructions of this file, as the count prints them
+    /// (evaluation/examples/instructions.rs), and not with those that are stored
     #[arg(long, value_name = "FILE")]
     paths: Option<PathBuf>,
     /// Take results of other commits, too

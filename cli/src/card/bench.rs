@@ -18,7 +18,8 @@ const PAGE: usize = 1;
 /// Bytes of a mapping whose commands write nothing.
 const MAPPED_BYTES: u64 = 64 << 10;
 
-/// A mapping whose commands write nothing. It lies where pools come last: on a card that is shared, none of it may be another process's.
+/// A mapping whose commands write nothing. It lies where pools come last: on a card that is shared,
+/// none of it may be another process's.
 pub fn mapping(card: &Card) -> PoolMapping {
     let (base, bytes) = (POOLS_BASE.max(card.pm_bytes().saturating_sub(MAPPED_BYTES)), MAPPED_BYTES);
     PoolMapping { pool: u32::MAX - 1, thread: 0, base, bytes, ring: 0, ring_bytes: 4096, committed: 0 }

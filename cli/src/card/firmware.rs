@@ -12,7 +12,8 @@ use super::transport::Opened;
 /// Says what is in force, after loading an image where one is given.
 ///
 /// # Errors
-/// If the image is none, or the card refuses it: the firmware of before is in force then. If the card has gone or takes too long, it is not known which is.
+/// If the image is none, or the card refuses it: the firmware of before is in force then. If the
+/// card has gone or takes too long, it is not known which is.
 pub fn run(opened: &Opened, load: Option<&Path>) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "{}", opened.what)?;

@@ -1,4 +1,5 @@
-//! `nearpm card`: what cards there are, what they have counted, and whether they work, whatever they are reached by.
+//! `nearpm card`: what cards there are, what they have counted, and whether they work, whatever
+//! they are reached by.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -24,8 +25,9 @@ pub use transport::{Attachment, Opened, Transport, is_virtual_machine};
 /// The card of a command.
 #[derive(Args, Clone, Debug)]
 pub struct CardArgument {
-    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one), vfio:ADDRESS[,window=uncached|wc|wb] (in this machine); behind
-    /// the last two `,wait=interrupts` sleeps until a completion's interrupt instead of polling for it
+    /// model or rtl (simulated in this process), vfio-user:SOCKET (in another one),
+    /// vfio:ADDRESS[,window=uncached|wc|wb] (in this machine); behind the last two
+    /// `,wait=interrupts` sleeps until a completion's interrupt instead of polling for it
     #[arg(long, default_value = "model")]
     pub card: Transport,
 }
@@ -33,13 +35,15 @@ pub struct CardArgument {
 /// What to do with a card.
 #[derive(Subcommand, Clone, Debug)]
 pub enum CardCommand {
-    /// Print what can be reached: the cards that can be simulated here, those in this machine, and those that are named
+    /// Print what can be reached: the cards that can be simulated here, those in this machine, and
+    /// those that are named
     List {
         /// Look at this one, too (may be given several times)
         #[arg(long)]
         card: Vec<Transport>,
     },
-    /// Give a card of this machine to vfio-pci, so that programs can open it; says what is missing for that
+    /// Give a card of this machine to vfio-pci, so that programs can open it; says what is missing
+    /// for that
     Bind {
         /// Its PCI address, as `nearpm card list` or `lspci -D` print it
         address: String,
@@ -64,7 +68,8 @@ pub enum CardCommand {
         #[arg(long)]
         load: Option<PathBuf>,
     },
-    /// Open a card and share it among processes: each opens vfio-user:SOCKET as it would open the card. Runs until the card has gone
+    /// Open a card and share it among processes: each opens vfio-user:SOCKET as it would open the
+    /// card. Runs until the card has gone
     Share {
         /// The card
         #[command(flatten)]

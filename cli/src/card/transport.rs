@@ -18,7 +18,8 @@ use nearpm_cards::{Rig, SimulatedCard};
 
 /// Persistent memory of a card that is simulated in this process.
 const POOL_BYTES: u64 = 16 << 20;
-/// How long a card of another process may take for what its driver waits for: processes wait for each other on a busy machine.
+/// How long a card of another process may take for what its driver waits for: processes wait for
+/// each other on a busy machine.
 const TIMEOUT_NS: u64 = 20_000_000_000;
 
 /// A way to a card.
@@ -210,7 +211,8 @@ fn simulate(kind: SimulatedCard, name: &str) -> Result<Opened> {
     Ok(Opened { card, what: kind.name().into(), clock: "simulated time", name: name.to_owned(), _rig: Some(rig) })
 }
 
-/// Whether the processor says that it is a virtual one, whose devices may be, too (Intel SDM volume 2, CPUID leaf 1: ECX bit 31).
+/// Whether the processor says that it is a virtual one, whose devices may be, too (Intel SDM volume
+/// 2, CPUID leaf 1: ECX bit 31).
 pub fn is_virtual_machine() -> bool {
     let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     processors.lines().any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))

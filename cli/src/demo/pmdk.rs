@@ -1,8 +1,10 @@
-//! A C program for PMDK on a simulated card: the program knows nothing of it, the library that it is started with has the card inside.
+//! A C program for PMDK on a simulated card: the program knows nothing of it, the library that it
+//! is started with has the card inside.
 //!
-//! The program is `libnearpm/pmemobj/tests/c/power_cut.c`, or one with its arguments: `POOL nearpm prepare`, `POOL nearpm work SEED OPERATIONS`, which
-//! prints a dot when an operation has returned, and `POOL nearpm verify SEED DOTS`, which fails unless the pool holds what the operations that have
-//! returned have done, or one more.
+//! The program is `libnearpm/pmemobj/tests/c/power_cut.c`, or one with its arguments:
+//! `POOL nearpm prepare`, `POOL nearpm work SEED OPERATIONS`, which prints a dot when an operation
+//! has returned, and `POOL nearpm verify SEED DOTS`, which fails unless the pool holds what the
+//! operations that have returned have done, or one more.
 
 use std::fmt;
 use std::fs;
@@ -23,10 +25,12 @@ const CARD_BYTES: &str = "16777216";
 /// The C program, and what it runs on.
 #[derive(Args, Clone, Debug)]
 pub struct PmdkArguments {
-    /// A C program for PMDK, with the arguments of libnearpm/pmemobj/tests/c/power_cut.c, to be cut on the card too
+    /// A C program for PMDK, with the arguments of libnearpm/pmemobj/tests/c/power_cut.c, to be cut
+    /// on the card too
     #[arg(long, value_name = "PROGRAM", requires = "pmdk_library")]
     pub pmdk_program: Option<PathBuf>,
-    /// Folder with the libpmemobj.so.1 that has a simulated card in it (`./x pmemobj --simulated-card`)
+    /// Folder with the libpmemobj.so.1 that has a simulated card in it
+    /// (`./x pmemobj --simulated-card`)
     #[arg(long, value_name = "FOLDER", requires = "pmdk_program")]
     pub pmdk_library: Option<PathBuf>,
     /// Operations of that program
@@ -107,7 +111,8 @@ fn number(said: &str, before: &str, behind: &str) -> Result<u64> {
     found.with_context(|| format!("the library does not say {before:?}: {said}"))
 }
 
-/// Cuts the power at a random cycle of the program's work, and has the next process verify what is left. `None` where no program was given.
+/// Cuts the power at a random cycle of the program's work, and has the next process verify what is
+/// left. `None` where no program was given.
 pub fn run(arguments: &PmdkArguments, seed: u64) -> Result<Option<Shown>> {
     let PmdkArguments { pmdk_program: Some(program), pmdk_library: Some(library), pmdk_ops } = arguments else {
         return Ok(None);

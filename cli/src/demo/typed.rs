@@ -1,4 +1,5 @@
-//! A program of typed objects on a simulated card: it is cut, recovered, compared with a model, and goes on to its end.
+//! A program of typed objects on a simulated card: it is cut, recovered, compared with a model, and
+//! goes on to its end.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};

@@ -13,7 +13,8 @@ use super::{DAMAGED, Target, print_json};
 pub struct CheckArguments {
     #[command(flatten)]
     target: Target,
-    /// Put right what can be put right without losing anything; the bytes that are overwritten are kept in a file beside the pool
+    /// Put right what can be put right without losing anything; the bytes that are overwritten are
+    /// kept in a file beside the pool
     #[arg(long)]
     repair: bool,
 }

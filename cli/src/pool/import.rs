@@ -17,7 +17,8 @@ pub struct ImportArguments {
     /// The new pool: a file, or card:NAME/POOL
     #[arg(required_unless_present = "dry_run")]
     to: Option<String>,
-    /// Bytes of the new pool, as in 64M; as many as the old one has by default, or more where its objects need them
+    /// Bytes of the new pool, as in 64M; as many as the old one has by default, or more where its
+    /// objects need them
     #[arg(long, value_parser = size::parse)]
     size: Option<u64>,
     /// Say what would be imported, and make nothing

@@ -1,6 +1,8 @@
-//! `nearpm pool`: pools that no program has open. What the verbs do is done by the library ([`nearpm::check`]); here it is asked for and printed.
+//! `nearpm pool`: pools that no program has open. What the verbs do is done by the library
+//! ([`nearpm::check`]); here it is asked for and printed.
 //!
-//! Exit status: 0 for a sound pool, 1 for an error, 3 for damage that was found (or left by a repair). 2 is a wrong command line.
+//! Exit status: 0 for a sound pool, 1 for an error, 3 for damage that was found (or left by a
+//! repair). 2 is a wrong command line.
 
 use std::process::ExitCode;
 
@@ -49,7 +51,8 @@ pub enum PoolCommand {
     Stats(Target),
     /// Copy a pool to a new one, also of another size
     Copy(copy::CopyArguments),
-    /// Make a new pool of one that PMDK's libpmemobj wrote: its objects, type numbers, root, and the identifiers in them
+    /// Make a new pool of one that PMDK's libpmemobj wrote: its objects, type numbers, root, and
+    /// the identifiers in them
     Import(import::ImportArguments),
     /// Make a pool larger or shorter, where it lies
     Resize(resize::ResizeArguments),

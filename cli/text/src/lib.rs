@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A table. Hand-written, since `comfy-table` writes Markdown without the colons that align a column, and these are put into pages.
-/// Columns whose cells all begin with a digit, or are `-` for nothing, are right-aligned.
+/// A table. Hand-written, since `comfy-table` writes Markdown without the colons that align a
+/// column, and these are put into pages. Columns whose cells all begin with a digit, or are `-` for
+/// nothing, are right-aligned.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -74,9 +75,11 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// A size: a round one as it is meant, any other in a unit that leaves three digits or so before the point.
+/// A size: a round one as it is meant, any other in a unit that leaves three digits or so before
+/// the point.
 ///
-/// `humansize` writes round sizes with decimals, and others with the same number of decimals whatever their size.
+/// `humansize` writes round sizes with decimals, and others with the same number of decimals
+/// whatever their size.
 pub fn size(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! What each process has of the card: mapping entries, pools, the lock of the table of pools.
 //!
-//! Invariants: no (pool, thread) has two owners, and no byte of the card's memory lies in pools or mappings of two processes.
+//! Invariants: no (pool, thread) has two owners, and no byte of the card's memory lies in pools or
+//! mappings of two processes.
 
 use std::ops::Range;
 
@@ -12,7 +13,8 @@ use nearpm_interface::status::Status;
 /// Mapping entries that a process can have, so that nobody takes another one's.
 pub const ENTRIES: usize = MAP_ENTRIES / (COMMAND_PAGES - 1);
 
-/// Number of a process among those that share the card, from 1. Its commands go to the card's page of that number.
+/// Number of a process among those that share the card, from 1. Its commands go to the card's page
+/// of that number.
 pub type Seat = u8;
 
 struct Pool {

@@ -42,7 +42,8 @@ struct State {
     claim: Claim,
     device_number: u32,
     has_left: bool,
-    /// The card did not answer this process in time: everything reads all ones for it. The others go on.
+    /// The card did not answer this process in time: everything reads all ones for it. The others
+    /// go on.
     is_lost: bool,
 }
 
@@ -126,7 +127,8 @@ impl Drop for Client {
         }
         let (share, mut state) = (&*self.common.share, self.state());
         state.traffic.bus.forget_host();
-        // What it had posted may take the card longer than anybody waits: its page is nobody's until then.
+        // What it had posted may take the card longer than anybody waits: its page is nobody's
+        // until then.
         while share.works() {
             match state.traffic.forget(share) {
                 Ok(()) => return share.leave_seat(self.common.seat),

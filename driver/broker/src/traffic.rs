@@ -1,10 +1,13 @@
 //! The command pages of one process: what is checked, posted for it and told to it.
 //!
-//! The process has four pages like those of a card. What it posts on them goes to the card's page of its seat, with a tag of the broker's, and each is asked a
-//! completion record for. Mapping and unmapping are carried out on page 0 of the card, one at a time, before the store that posts them is answered.
+//! The process has four pages like those of a card. What it posts on them goes to the card's page
+//! of its seat, with a tag of the broker's, and each is asked a completion record for. Mapping and
+//! unmapping are carried out on page 0 of the card, one at a time, before the store that posts them
+//! is answered.
 //!
-//! The counters of a page's status line are those of this process alone. A command counts as accepted when the card's own line says so: the process is
-//! answered behind a load of that line, so that its read-backs keep the contract's promise (C1, C4).
+//! The counters of a page's status line are those of this process alone. A command counts as
+//! accepted when the card's own line says so: the process is answered behind a load of that line,
+//! so that its read-backs keep the contract's promise (C1, C4).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -160,7 +163,8 @@ impl Traffic {
     }
 
     fn unmap(&mut self, share: &Share, command: &Command) -> Result<Result<(), u8>, CardError> {
-        // The card waits with it for all that was posted before: not while the others wait for their claims.
+        // The card waits with it for all that was posted before: not while the others wait for
+        // their claims.
         if share.claims().has(self.seat, command.pool, command.thread) {
             share.card.drain(self.seat.into())?;
         }
@@ -260,7 +264,8 @@ impl Traffic {
         Ok(PageStatus { latched, parked: 0, order, stores_lost, ..self.pages[page].status })
     }
 
-    /// Waits for the records of all that is under way: they travel behind the counters that a drain looks at.
+    /// Waits for the records of all that is under way: they travel behind the counters that a drain
+    /// looks at.
     fn wait_for_records(&mut self, share: &Share) -> Result<(), CardError> {
         let function = share.card.function();
         let start = function.now_ns();
@@ -297,7 +302,8 @@ impl Traffic {
         true
     }
 
-    /// Waits until everything that was posted is done, and takes the mappings of the process from the card, and what it has claimed.
+    /// Waits until everything that was posted is done, and takes the mappings of the process from
+    /// the card, and what it has claimed.
     pub fn forget(&mut self, share: &Share) -> Result<(), CardError> {
         self.slots.clear();
         share.card.drain(self.seat.into())?;

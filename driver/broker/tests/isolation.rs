@@ -1,4 +1,5 @@
-//! What one process posts, stores to registers and is answered with reaches nothing of another one's. The card is the hostile one of the driver's tests.
+//! What one process posts, stores to registers and is answered with reaches nothing of another
+//! one's. The card is the hostile one of the driver's tests.
 
 mod common;
 
@@ -231,7 +232,8 @@ const READ: u16 = 9;
 const WRITE: u16 = 10;
 const CONFIG: u32 = 7;
 
-/// Reads or writes a region in one message of vfio-user; gives whether the reply tells of an error, and how many bytes follow it.
+/// Reads or writes a region in one message of vfio-user; gives whether the reply tells of an error,
+/// and how many bytes follow it.
 fn access(stream: &mut UnixStream, command: u16, region: u32, bytes: u32) -> (bool, usize) {
     let data = if command == READ { 0 } else { bytes };
     let mut message = [&1u16.to_ne_bytes()[..], &command.to_ne_bytes()].concat();

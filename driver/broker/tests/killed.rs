@@ -1,4 +1,5 @@
-//! What a process had that was killed (SIGKILL) in the middle of something goes to the next one. Each process is this test program, started again.
+//! What a process had that was killed (SIGKILL) in the middle of something goes to the next one.
+//! Each process is this test program, started again.
 
 mod common;
 

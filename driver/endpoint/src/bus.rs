@@ -110,7 +110,8 @@ impl Bus {
             self.lose_interrupts -= 1;
             return;
         }
-        // A counter that is full has been signalled. Whoever made it may have it block then, and others would wait.
+        // A counter that is full has been signalled. Whoever made it may have it block then, and
+        // others would wait.
         let mut poll = [PollFd::new(event.as_fd(), PollFlags::POLLOUT)];
         let has_room = nix::poll::poll(&mut poll, PollTimeout::ZERO).is_ok_and(|ready| ready > 0);
         if has_room && event.write_all(&1u64.to_ne_bytes()).is_ok() {
@@ -119,7 +120,8 @@ impl Bus {
     }
 }
 
-/// Writes the selected words from the last to the first, so that the word with a record's lap comes behind the rest of the record.
+/// Writes the selected words from the last to the first, so that the word with a record's lap comes
+/// behind the rest of the record.
 fn put(map: &Map, address: u64, write: &HostWrite) -> std::io::Result<()> {
     let at = map.offset + (address - map.address);
     for (number, word) in write.data.chunks_exact(8).enumerate().rev() {

@@ -1,4 +1,5 @@
-//! The PCI function that vfio-user serves: routes accesses to configuration space, MSI-X table and device.
+//! The PCI function that vfio-user serves: routes accesses to configuration space, MSI-X table and
+//! device.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind};
@@ -13,8 +14,9 @@ use vfio_user::{DmaMapFlags, DmaUnmapFlags, ServerBackend};
 use crate::Device;
 use crate::bus::VECTORS;
 
-/// Most bytes of one access: as many as the served library offers a client. By then the library has taken memory for as many as the client asked for, before it asked
-/// us; of a load it has touched none.
+/// Most bytes of one access: as many as the served library offers a client. By then the library has
+/// taken memory for as many as the client asked for, before it asked us; of a load it has touched
+/// none.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The function as one client sees it, for as long as it is connected.
@@ -110,7 +112,8 @@ impl<D: Device> ServerBackend for Function<D> {
     }
 
     fn dma_map(&mut self, _: DmaMapFlags, offset: u64, address: u64, size: u64, fd: Option<File>) -> Result<(), Error> {
-        // Memory without a descriptor could only be reached by messages, which the served library does not have.
+        // Memory without a descriptor could only be reached by messages, which the served library
+        // does not have.
         let Some(file) = fd else { return Ok(()) };
         let (mut file, mut mapped) = (Some(file), Ok(()));
         self.device.with_bus(&mut |bus| {

@@ -2,7 +2,8 @@
 
 use nearpm_interface::geometry::LINE;
 
-/// Lines that hold a range, with the part of each that is in it: address of the line, first byte, bytes.
+/// Lines that hold a range, with the part of each that is in it: address of the line, first byte,
+/// bytes.
 pub fn lines(address: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = address + bytes as u64;
     let mut at = address;
@@ -37,7 +38,8 @@ pub fn load_registers(offset: u64, data: &mut [u8], mut read: impl FnMut(u32) ->
     }
 }
 
-/// Registers that a store changes, with their values. They take aligned words; anything else has no effect, as on the card's bus.
+/// Registers that a store changes, with their values. They take aligned words; anything else has no
+/// effect, as on the card's bus.
 pub fn register_stores(offset: u64, data: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     let (words, rest) = data.as_chunks::<4>();
     let words = if offset.is_multiple_of(4) && rest.is_empty() { words } else { &[] };

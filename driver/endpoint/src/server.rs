@@ -1,8 +1,9 @@
 //! The socket: who comes gets a function, or is told why not.
 //!
-//! A served library takes one client from a listener. So each listener that has the socket's path has room for one who waits: when somebody has come, a
-//! new listener takes the path, and the old one is the client's. Who comes in between waits in `connect`, which the kernel then carries out on the new
-//! one: nobody is left in a queue that nobody looks at.
+//! A served library takes one client from a listener. So each listener that has the socket's path
+//! has room for one who waits: when somebody has come, a new listener takes the path, and the old
+//! one is the client's. Who comes in between waits in `connect`, which the kernel then carries out
+//! on the new one: nobody is left in a queue that nobody looks at.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -74,7 +75,8 @@ pub fn serve(host: &impl Host, path: &Path) -> Result<()> {
         if !has_client(&listener)? {
             continue;
         }
-        // What one client uses up does not end the others: who comes waits until there is something left again.
+        // What one client uses up does not end the others: who comes waits until there is something
+        // left again.
         let next = match listen(path) {
             Ok(next) => next,
             Err(error) => {
@@ -107,7 +109,8 @@ fn listen(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Waits until somebody is in a listener's queue, and leaves them there; false where nobody has come for a while.
+/// Waits until somebody is in a listener's queue, and leaves them there; false where nobody has
+/// come for a while.
 fn has_client(listener: &UnixListener) -> Result<bool> {
     let mut poll = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
     match nix::poll::poll(&mut poll, PollTimeout::from(LOOK_MS)) {

@@ -22,7 +22,8 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// Stores bytes of a line at an offset of the command BAR; gives page and contents of the slot that is full with them.
+    /// Stores bytes of a line at an offset of the command BAR; gives page and contents of the slot
+    /// that is full with them.
     pub fn store(&mut self, offset: u64, data: &[u8; LINE], strobes: u64) -> Option<(usize, [u8; LINE])> {
         let (page, slot) = (offset as usize / COMMAND_PAGE_BYTES, offset as usize % COMMAND_PAGE_BYTES / LINE);
         if page >= COMMAND_PAGES || slot >= SLOTS_PER_PAGE {

@@ -19,7 +19,8 @@ pub struct Parked {
     pub thread: u16,
     /// Opcode.
     pub opcode: u8,
-    /// Mask of the cards that take part, by their numbers; 0 for a command that only waits behind another one.
+    /// Mask of the cards that take part, by their numbers; 0 for a command that only waits behind
+    /// another one.
     pub participants: u32,
     /// Transaction.
     pub txid: u64,
@@ -35,8 +36,9 @@ impl Card {
         self.number.0.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Gives the card its number, which is its bit in a mask of participants. From now on it tells the others how far it has come, so that
-    /// commands which waited for it go on: a recovery has decided about those before.
+    /// Gives the card its number, which is its bit in a mask of participants. From now on it tells
+    /// the others how far it has come, so that commands which waited for it go on: a recovery has
+    /// decided about those before.
     pub fn give_number(&self, number: u32) {
         self.registers().write(reg::DEVICE_NUMBER, number);
         self.number.0.store(number + 1, Ordering::Relaxed);
@@ -55,15 +57,17 @@ impl Card {
         if registers.is_present() { Ok(parked) } else { Err(CardError::Gone) }
     }
 
-    /// Takes waiting commands away, because their transactions are undone. What waits behind one goes on when it has gone: the newest
-    /// are to come first. Without effect on a card that has its number.
+    /// Takes waiting commands away, because their transactions are undone. What waits behind one
+    /// goes on when it has gone: the newest are to come first. Without effect on a card that has
+    /// its number.
     pub fn discard(&self, parked: &[Parked]) -> Result<(), CardError> {
         self.act(parked, parked_action::DISCARD)
     }
 
-    /// Lets waiting commands go on, because their transactions are committed, and waits until they have retired: where a page has a ring,
-    /// until their completion records have come. Whoever posts a command that may have to wait asks for its record (`notify`); without one this
-    /// ends as [`CardError::Timeout`], though the command has been let go.
+    /// Lets waiting commands go on, because their transactions are committed, and waits until they
+    /// have retired: where a page has a ring, until their completion records have come. Whoever
+    /// posts a command that may have to wait asks for its record (`notify`); without one this ends
+    /// as [`CardError::Timeout`], though the command has been let go.
     pub fn release(&self, parked: &[Parked]) -> Result<(), CardError> {
         self.act(parked, parked_action::RELEASE)
     }
@@ -72,7 +76,8 @@ impl Card {
         if parked.is_empty() {
             return Ok(());
         }
-        // They were posted before the pages were opened, so that the pages must not count them among their own.
+        // They were posted before the pages were opened, so that the pages must not count them
+        // among their own.
         let mut pages = self.drained_pages()?;
         let mut read = vec![0; pages.len()];
         parked.iter().for_each(|parked| self.registers().write(reg::PARKED_ACT, parked.place | action << 8));

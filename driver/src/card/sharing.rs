@@ -1,4 +1,5 @@
-//! A card that several processes share through a broker: what a process claims, and what the broker needs to post for others.
+//! A card that several processes share through a broker: what a process claims, and what the broker
+//! needs to post for others.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,8 +70,9 @@ impl Card {
         Some(self.sharing.as_ref()?.seat)
     }
 
-    /// Claims a pool, so that no other process opens it or what lies in its range; false where another process has it. One that was killed may have it for a moment. A process that has the card
-    /// alone has every pool.
+    /// Claims a pool, so that no other process opens it or what lies in its range; false where
+    /// another process has it. One that was killed may have it for a moment. A process that has the
+    /// card alone has every pool.
     ///
     /// # Errors
     /// [`CardError::Gone`].
@@ -93,7 +95,8 @@ impl Card {
         self.ask_broker(action::GIVE_BACK, Some((pool, 0..0))).map(drop)
     }
 
-    /// Takes the lock of the card's table of pools, `None` where nobody shares the card. Waits while another process has it.
+    /// Takes the lock of the card's table of pools, `None` where nobody shares the card. Waits
+    /// while another process has it.
     ///
     /// # Errors
     /// [`CardError::Timeout`], [`CardError::Gone`].

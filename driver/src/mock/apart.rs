@@ -1,4 +1,5 @@
-//! The card apart from its link, for who takes the place of the processor and of the link, and decides what of a crash arrives.
+//! The card apart from its link, for who takes the place of the processor and of the link, and
+//! decides what of a crash arrives.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,8 @@ use nearpm_interface::geometry::LINE;
 use super::{Access, MockCard, State};
 
 impl MockCard {
-    /// Another card in the same state, but for its memory, which is blank. Both write completion records to the same host memory.
+    /// Another card in the same state, but for its memory, which is blank. Both write completion
+    /// records to the same host memory.
     pub fn without_memory(&self) -> MockCard {
         let mut state = self.lock();
         let medium = std::mem::take(&mut state.medium);
@@ -18,7 +20,8 @@ impl MockCard {
         MockCard { state: Arc::new(Mutex::new(copy)) }
     }
 
-    /// What a command reads and writes where it arrives on a page now; `None` for one that is refused.
+    /// What a command reads and writes where it arrives on a page now; `None` for one that is
+    /// refused.
     pub fn footprint(&self, page: usize, line: &[u8; LINE]) -> Option<Access> {
         self.lock().admit(page, &Command::decode(line)?).ok()
     }
@@ -35,7 +38,8 @@ impl MockCard {
         self.lock().medium[range.start as usize..range.end as usize].to_vec()
     }
 
-    /// Changes what memory holds, and what the processor's cache knows of it. What is on the way arrives before.
+    /// Changes what memory holds, and what the processor's cache knows of it. What is on the way
+    /// arrives before.
     pub fn set_memory(&self, address: u64, bytes: &[u8]) {
         let mut state = self.lock();
         while state.travel_one() {}

@@ -102,8 +102,8 @@ impl State {
         }
     }
 
-    /// A read pushes the posted writes that are in the link. What the processor was only asked to write back may still be in its buffers: that is a
-    /// fence's to order.
+    /// A read pushes the posted writes that are in the link. What the processor was only asked to
+    /// write back may still be in its buffers: that is a fence's to order.
     pub(super) fn push(&mut self) {
         while self.deliver_one() {}
     }

@@ -1,16 +1,21 @@
 //! A card made of a byte array, for tests of the driver and of what stands above it.
 //!
 //! It keeps the contract and is otherwise as hostile as the contract allows, by a seed:
-//! - commands are accepted at once and executed late, out of order where they do not conflict, and never before a host
-//!   access that they conflict with needs them (unless the card is told not to order host accesses);
-//! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any moment, and never learns what the
-//!   card writes;
-//! - what is written back, or stored to a write-combining window, leaves at any moment until the fence; a fence gives order and no more:
-//!   what has left reaches the card at any later moment, ahead of what a load behind it answers;
-//! - a command beyond those that the card has room for stays in its slot, and is lost where that is written again;
-//! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any moment until the fence;
+//! - commands are accepted at once and executed late, out of order where they do not conflict, and
+//!   never before a host access that they conflict with needs them (unless the card is told not to
+//!   order host accesses);
+//! - the processor's cache in front of a write-back window evicts, and loads speculatively, at any
+//!   moment, and never learns what the card writes;
+//! - what is written back, or stored to a write-combining window, leaves at any moment until the
+//!   fence; a fence gives order and no more: what has left reaches the card at any later moment,
+//!   ahead of what a load behind it answers;
+//! - a command beyond those that the card has room for stays in its slot, and is lost where that is
+//!   written again;
+//! - a line that is to be dropped from the cache stays there, and is loaded from there, up to any
+//!   moment until the fence;
 //! - a window that is not cached drops no lines, which others may have left in the cache;
-//! - at a power cut everything accepted is carried out, any part of what is on its way still arrives, and the rest is lost.
+//! - at a power cut everything accepted is carried out, any part of what is on its way still
+//!   arrives, and the rest is lost.
 //!
 //! It says nothing about time, and reads no firmware: it knows the opcodes by itself.
 
@@ -62,7 +67,8 @@ pub struct MockOptions {
     pub load_looks: u32,
     /// Power fails after so many host accesses.
     pub cut_after: Option<u64>,
-    /// Whether there is power, where cards share a supply: it fails with the first of them that is cut.
+    /// Whether there is power, where cards share a supply: it fails with the first of them that is
+    /// cut.
     pub supply: Option<Arc<AtomicBool>>,
     /// MSI-X vectors: one a command page, or one for all.
     pub vectors: usize,
@@ -251,7 +257,8 @@ impl State {
 
     fn cut(&mut self) {
         if !self.gone {
-            // Any part of what was on its way has still arrived: what was in the link in its order, what the processor had in its buffers in none.
+            // Any part of what was on its way has still arrived: what was in the link in its order,
+            // what the processor had in its buffers in none.
             let on_the_way = self.link.len() + self.travelling.len();
             for _ in 0..self.next() as usize % (on_the_way + 1) {
                 if self.link.is_empty() {
@@ -315,7 +322,8 @@ impl MockCard {
         MockCard { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Cuts the power and gives what memory holds: everything accepted was carried out, nothing else.
+    /// Cuts the power and gives what memory holds: everything accepted was carried out, nothing
+    /// else.
     pub fn power_cut(&self) -> Vec<u8> {
         let mut state = self.lock();
         state.cut();
@@ -348,7 +356,8 @@ impl MockCard {
         self.lock().broken.push(range);
     }
 
-    /// From now on memory refuses stores to these device addresses, after the card has accepted them.
+    /// From now on memory refuses stores to these device addresses, after the card has accepted
+    /// them.
     pub fn refuse_stores(&self, range: Range<u64>) {
         self.lock().refusing.push(range);
     }

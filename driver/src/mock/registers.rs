@@ -126,7 +126,8 @@ impl State {
     }
 
     pub(super) fn reset(&mut self) {
-        // What asks for it pushes what was sent before, as any request does that waits for an answer.
+        // What asks for it pushes what was sent before, as any request does that waits for an
+        // answer.
         self.push();
         while self.execute_one() {}
         self.mappings.clear();

@@ -21,7 +21,8 @@ impl Window {
         self.range.start + offset
     }
 
-    /// In front of a command is the worst moment for it: the card orders no load behind a command that it has not got.
+    /// In front of a command is the worst moment for it: the card orders no load behind a command
+    /// that it has not got.
     fn load_ahead_of_commands(&self, state: &mut State) {
         if self.bar == COMMAND_BAR && state.options.evict_one_in > 0 && state.chance(4) {
             state.fetch_recent();
@@ -131,7 +132,8 @@ impl Mapping for Window {
     }
 
     fn invalidate(&self, offset: u64, bytes: u64) {
-        // A window that is not cached drops nothing, also of lines that another one has left in the cache.
+        // A window that is not cached drops nothing, also of lines that another one has left in the
+        // cache.
         if self.caching != Caching::WriteBack {
             return;
         }

@@ -1,7 +1,9 @@
-//! Read-backs beside what another thread does with the page, in every order of events (loom) up to a number of preemptions.
+//! Read-backs beside what another thread does with the page, in every order of events (loom) up to
+//! a number of preemptions.
 //!
-//! The page is behind loom's lock in the place of the system's, and a look at the status line is an event, too. The card is the mock, which carries out what it
-//! has accepted when it is asked something.
+//! The page is behind loom's lock in the place of the system's, and a look at the status line is an
+//! event, too. The card is the mock, which carries out what it has accepted when it is asked
+//! something.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -91,7 +93,8 @@ fn explore(here: impl Fn(&Shared) + Send + Sync + 'static, there: impl Fn(&Share
     println!(r#"{{"counts":{{"programs":1,"orders of events":{orders},"violations":0}}}}"#);
 }
 
-/// A command that was accepted reads back, and one that was refused does not, whatever the other thread has read back meanwhile.
+/// A command that was accepted reads back, and one that was refused does not, whatever the other
+/// thread has read back meanwhile.
 #[test]
 fn in_every_order_each_reads_back_its_own() {
     explore(

@@ -1,4 +1,5 @@
-//! What may happen between the three steps of a read-back, in which nobody holds the page: see [`crate::Card::read_back`].
+//! What may happen between the three steps of a read-back, in which nobody holds the page: see
+//! [`crate::Card::read_back`].
 
 use std::sync::MutexGuard;
 

@@ -1,7 +1,8 @@
 //! Gives a card to vfio-pci and takes it away again, through sysfs.
 //!
-//! A device is bound by name (`driver_override`), so that no other device of the machine changes its driver. Everything
-//! that can be known is checked before anything is written: a device that is refused was left alone.
+//! A device is bound by name (`driver_override`), so that no other device of the machine changes
+//! its driver. Everything that can be known is checked before anything is written: a device that is
+//! refused was left alone.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -31,18 +32,22 @@ impl Change {
     }
 }
 
-/// Binds the card at a PCI address to vfio-pci, away from the driver that it has. Needs root, as a rule.
+/// Binds the card at a PCI address to vfio-pci, away from the driver that it has. Needs root, as a
+/// rule.
 ///
 /// # Errors
-/// What is missing, one variant of [`VfioError`] each. Where the kernel does not bind it, the card is given to the driver that the kernel finds for it.
+/// What is missing, one variant of [`VfioError`] each. Where the kernel does not bind it, the card
+/// is given to the driver that the kernel finds for it.
 pub fn bind(address: &str) -> Result<Change, VfioError> {
     bind_in(address, &Roots::default(), &Kernel)
 }
 
-/// Takes the card at a PCI address from vfio-pci and lets the kernel find the driver that it had by nature, if there is one.
+/// Takes the card at a PCI address from vfio-pci and lets the kernel find the driver that it had by
+/// nature, if there is one.
 ///
 /// # Errors
-/// [`VfioError::Busy`] where a process has the card: the kernel would wait for its end. A card of another driver is left alone.
+/// [`VfioError::Busy`] where a process has the card: the kernel would wait for its end. A card of
+/// another driver is left alone.
 pub fn unbind(address: &str) -> Result<Change, VfioError> {
     unbind_in(address, &Roots::default(), &Kernel)
 }
@@ -93,7 +98,8 @@ impl<'a> Device<'a> {
         })
     }
 
-    /// Names the only driver that may have the device; an empty name lets every driver that knows it.
+    /// Names the only driver that may have the device; an empty name lets every driver that knows
+    /// it.
     fn reserve_for(&self, driver: &str) -> Result<(), VfioError> {
         self.write(&self.path.join("driver_override"), &format!("{driver}\n"), "choose its driver")
     }
@@ -109,8 +115,8 @@ impl<'a> Device<'a> {
         self.write(&self.roots.sysfs.join("bus/pci/drivers_probe"), &self.address, "have a driver found for it")
     }
 
-    /// Refuses a card that a process has open: to unbind it would wait until it is closed. One that opens it between this
-    /// look and the change is waited for.
+    /// Refuses a card that a process has open: to unbind it would wait until it is closed. One that
+    /// opens it between this look and the change is waited for.
     fn check_unused(&self, group: u32) -> Result<(), VfioError> {
         match self.sysfs.try_open(&self.roots.dev.join("vfio").join(group.to_string())) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -171,7 +177,8 @@ mod tests {
     use super::super::place::fixture::{CARD, Machine};
     use super::*;
 
-    /// Does to the folder what Linux does when its files are written (drivers/base/bus.c, drivers/pci/pci-driver.c).
+    /// Does to the folder what Linux does when its files are written (drivers/base/bus.c,
+    /// drivers/pci/pci-driver.c).
     struct FakeKernel<'a> {
         machine: &'a Machine,
         /// The driver that knows the card by its numbers.

@@ -1,7 +1,9 @@
 //! Host memory that the card writes, through the IOMMU.
 //!
-//! Small buffers lie together in one page of 2 MiB where the machine has one to spare: one entry of the IOMMU's instead of many. Where it has none, each has ordinary
-//! pages of its own. Memory of this kind is never used for anything else: a card that still writes where it was told to writes into a buffer.
+//! Small buffers lie together in one page of 2 MiB where the machine has one to spare: one entry of
+//! the IOMMU's instead of many. Where it has none, each has ordinary pages of its own. Memory of
+//! this kind is never used for anything else: a card that still writes where it was told to writes
+//! into a buffer.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +30,8 @@ const LINE: u64 = 64;
 pub(crate) trait Reach: Send + Sync {
     /// Whether it can be made of large pages.
     const LARGE_PAGES: bool;
-    /// Makes memory of zeros, page aligned, and lets the card, and only the card, write it at a bus address.
+    /// Makes memory of zeros, page aligned, and lets the card, and only the card, write it at a bus
+    /// address.
     fn allocate(&self, address: u64, bytes: usize, pages: DmaPages) -> std::io::Result<MmapRaw>;
     /// Takes the memory away from the card; false where the card may still write it.
     fn release(&self, address: u64, bytes: usize) -> bool;
@@ -71,8 +74,8 @@ struct HostMemory {
 impl HostMemory {
     /// The memory in words that this side only reads.
     fn words(&self) -> &[RO<u64>] {
-        // SAFETY: the mapping is page aligned, valid for its length and lives as long as `self`. A cell makes no claim
-        // that its content stays the same, so the card may write it meanwhile.
+        // SAFETY: the mapping is page aligned, valid for its length and lives as long as `self`. A
+        // cell makes no claim that its content stays the same, so the card may write it meanwhile.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
     }
 

@@ -15,7 +15,8 @@ pub(crate) struct Vectors {
 impl Vectors {
     pub(crate) fn new(count: usize) -> std::io::Result<Vectors> {
         let event = |_| {
-            // SAFETY: the call touches no memory; a descriptor that it returns is this process's own.
+            // SAFETY: the call touches no memory; a descriptor that it returns is this process's
+            // own.
             match unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) } {
                 -1 => Err(Error::last_os_error()),
                 // SAFETY: as above; nobody else has the descriptor.
@@ -52,7 +53,8 @@ impl Vectors {
             let seconds = libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX);
             let left = libc::timespec { tv_sec: seconds, tv_nsec: left.subsec_nanos().into() };
             let mut poll = libc::pollfd { fd: event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: both structures live across the call, the array has one entry, and no signal mask is given.
+            // SAFETY: both structures live across the call, the array has one entry, and no signal
+            // mask is given.
             if unsafe { libc::ppoll(&mut poll, 1, &left, std::ptr::null()) } < 0 {
                 let error = Error::last_os_error();
                 if error.kind() != ErrorKind::Interrupted {

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 /// Ranges of addresses, some of them taken.
 ///
-/// Invariants: what is taken lies in the valid ranges, begins and ends at multiples of the alignment, and does not overlap.
+/// Invariants: what is taken lies in the valid ranges, begins and ends at multiples of the
+/// alignment, and does not overlap.
 pub(crate) struct BusSpace {
     valid: Vec<Range<u64>>,
     /// What addresses and sizes are multiples of, in bytes.
@@ -25,7 +26,8 @@ impl BusSpace {
         bytes.max(1).checked_next_multiple_of(self.alignment)
     }
 
-    /// Takes the lowest free range of so many bytes, rounded up, that begins at a multiple of `alignment` and of the space's own.
+    /// Takes the lowest free range of so many bytes, rounded up, that begins at a multiple of
+    /// `alignment` and of the space's own.
     pub(crate) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let (bytes, alignment) = (self.rounded(bytes)?, alignment.max(self.alignment));
         let start = self.valid.iter().find_map(|range| {
@@ -98,7 +100,8 @@ mod tests {
                 let step = alignment.max(0x1000);
                 let lowest = (0..0x50_0000 / step).map(|n| n * step).find(|&start| is_free(start));
                 let found = space.take(bytes, alignment);
-                // The naive allocator looks at each place there is; ranges are asked in their order.
+                // The naive allocator looks at each place there is; ranges are asked in their
+                // order.
                 prop_assert_eq!(found.is_some(), lowest.is_some());
                 if let Some(start) = found {
                     prop_assert!(is_free(start) && start.is_multiple_of(step));

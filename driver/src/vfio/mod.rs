@@ -1,16 +1,18 @@
 //! A card in this machine, through Linux VFIO.
 //!
-//! The card must be bound to vfio-pci, behind an IOMMU; [`open`] says which of it is missing. The kernel resets a
-//! function when its first user opens it and again after the last one has closed it, and that is one more reason why a reset
-//! drains what was accepted and drops nothing (contract, C8).
+//! The card must be bound to vfio-pci, behind an IOMMU; [`open`] says which of it is missing. The
+//! kernel resets a function when its first user opens it and again after the last one has closed
+//! it, and that is one more reason why a reset drains what was accepted and drops nothing
+//! (contract, C8).
 //!
-//! BARs are mapped uncached, whatever caching is asked for: that is what VFIO grants on x86, and it is correct in each
-//! case, only slower for large loads and for write-combining stores. The PM window can be mapped otherwise, past VFIO, where the user chooses that
-//! ([`open_with`]) and the machine offers it. A removal that the kernel carries out waits until
-//! the card is closed; a card whose link has dropped reads all ones.
+//! BARs are mapped uncached, whatever caching is asked for: that is what VFIO grants on x86, and it
+//! is correct in each case, only slower for large loads and for write-combining stores. The PM
+//! window can be mapped otherwise, past VFIO, where the user chooses that ([`open_with`]) and the
+//! machine offers it. A removal that the kernel carries out waits until the card is closed; a card
+//! whose link has dropped reads all ones.
 //!
-//! **This transport has not met a board.** It has met Linux: in the guest test a kernel hands the simulated card to it, with its reset,
-//! BARs, IOMMU and MSI-X.
+//! **This transport has not met a board.** It has met Linux: in the guest test a kernel hands the
+//! simulated card to it, with its reset, BARs, IOMMU and MSI-X.
 
 mod bind;
 pub(crate) mod dma;
@@ -54,16 +56,18 @@ impl std::fmt::Debug for VfioFunction {
     }
 }
 
-/// Opens the card at a PCI address as `lspci -D` writes it (`0000:01:00.0`; the domain may be left out).
-/// The kernel resets the function, which drains what the card had accepted.
+/// Opens the card at a PCI address as `lspci -D` writes it (`0000:01:00.0`; the domain may be left
+/// out). The kernel resets the function, which drains what the card had accepted.
 ///
 /// # Errors
-/// One variant of [`VfioError`] for each thing that can be missing. A device that is no NearPM card is not touched.
+/// One variant of [`VfioError`] for each thing that can be missing. A device that is no NearPM card
+/// is not touched.
 pub fn open(address: &str) -> Result<VfioFunction, VfioError> {
     open_with(address, Caching::Uncached)
 }
 
-/// The same with the PM window mapped in a mode. Whatever the library asks for is then carried out in that mode, with the flushes that it needs.
+/// The same with the PM window mapped in a mode. Whatever the library asks for is then carried out
+/// in that mode, with the flushes that it needs.
 ///
 /// # Errors
 /// [`VfioError::NoWindow`] where the machine does not offer the mode: nothing was opened then.
@@ -153,7 +157,8 @@ impl PciFunction for VfioFunction {
     fn map(&self, bar: usize, range: Range<u64>, caching: Caching) -> Result<Box<dyn Mapping>, PciError> {
         let region = self.device.bar(bar).ok_or(PciError::NoBar { bar })?;
         check_range(bar, &range, region.len())?;
-        // All of the window in one mode: the kernel gives a second mapping of the same memory the caching of the first.
+        // All of the window in one mode: the kernel gives a second mapping of the same memory the
+        // caching of the first.
         if let Some(window) = self.window.as_ref().filter(|_| bar == PM_BAR && !range.is_empty()) {
             return window.map(range, caching).map_err(self.system("map the PM window"));
         }

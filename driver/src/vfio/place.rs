@@ -115,7 +115,8 @@ pub(super) fn group_of(path: &Path) -> Option<u32> {
     target(path.join("iommu_group"))?.parse().ok()
 }
 
-/// A group can be used when no device in it belongs to a driver that may do DMA in the kernel's name.
+/// A group can be used when no device in it belongs to a driver that may do DMA in the kernel's
+/// name.
 pub(super) fn check_group(path: &Path, address: &str, group: u32) -> Result<(), VfioError> {
     let refused = |source| VfioError::Refused { address: address.to_owned(), what: "read its IOMMU group", source };
     for entry in fs::read_dir(path.join("iommu_group/devices")).map_err(refused)? {
@@ -157,8 +158,9 @@ impl WindowFile {
 
 /// Opens what the PM window is mapped from in a mode; `None` where that is VFIO itself.
 ///
-/// Write-combining is a file of sysfs beside the BAR's, which is there for a prefetchable BAR. Write-back is the machine's memory at the addresses of the BAR: the
-/// kernel maps that as the MTRRs say, and only where nothing forbids it.
+/// Write-combining is a file of sysfs beside the BAR's, which is there for a prefetchable BAR.
+/// Write-back is the machine's memory at the addresses of the BAR: the kernel maps that as the
+/// MTRRs say, and only where nothing forbids it.
 pub(super) fn window_file(
     place: &SysfsDevice,
     caching: Caching,
@@ -181,7 +183,8 @@ pub(super) fn window_file(
     })
 }
 
-/// Where a BAR lies: each line of the file `resource` has the first and the last address of one, and its flags.
+/// Where a BAR lies: each line of the file `resource` has the first and the last address of one,
+/// and its flags.
 fn bar_address(path: &Path, bar: usize) -> io::Result<u64> {
     let text = fs::read_to_string(path.join("resource"))?;
     let word = text.lines().nth(bar).and_then(|line| line.split_whitespace().next());
@@ -200,7 +203,8 @@ pub(super) mod fixture {
 
     pub(in crate::vfio) const CARD: &str = "0000:01:00.0";
 
-    /// A folder that looks like the kernel's for one card, alone in its group and bound to vfio-pci.
+    /// A folder that looks like the kernel's for one card, alone in its group and bound to
+    /// vfio-pci.
     pub(in crate::vfio) struct Machine {
         folder: tempfile::TempDir,
     }
@@ -399,7 +403,8 @@ mod tests {
         assert!(refusal(Caching::WriteBack).contains("dev/mem"));
         fs::write(machine.device(CARD).join("resource"), "0x0 0x0 0x0\n").unwrap();
         assert!(refusal(Caching::WriteBack).contains("where the BAR lies"));
-        // What is shorter than the card's window is not mapped: memory beyond its end would be a signal.
+        // What is shorter than the card's window is not mapped: memory beyond its end would be a
+        // signal.
         fs::write(machine.device(CARD).join("resource4_wc"), [0; 4096]).unwrap();
         let window = window_file(&place, Caching::WriteCombining, &machine.roots()).unwrap().unwrap();
         assert!(window.map(4096..8192, Caching::WriteBack).is_err());

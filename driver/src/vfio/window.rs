@@ -1,8 +1,9 @@
 //! A part of a BAR in this process's address space.
 //!
-//! Every access is volatile, naturally aligned and as wide as its place allows, so that a register is one 4-byte and
-//! a command word one 8-byte access. Each goes to its own cell (`volatile_register::RW`), which may be shared with
-//! whoever else writes it; no reference ever claims the block as a whole.
+//! Every access is volatile, naturally aligned and as wide as its place allows, so that a register
+//! is one 4-byte and a command word one 8-byte access. Each goes to its own cell
+//! (`volatile_register::RW`), which may be shared with whoever else writes it; no reference ever
+//! claims the block as a whole.
 
 #![allow(unsafe_code)]
 
@@ -25,10 +26,12 @@ const PAGE: u64 = 4096;
 /// Bytes of a line.
 const LINE: usize = 64;
 
-/// Whether the processor has MOVDIR64B (Intel SDM volume 2, CPUID leaf 7: ECX bit 28). Miri has not.
+/// Whether the processor has MOVDIR64B (Intel SDM volume 2, CPUID leaf 7: ECX bit 28). Miri has
+/// not.
 static WHOLE_LINES: LazyLock<bool> = LazyLock::new(|| !cfg!(miri) && __cpuid_count(7, 0).ecx >> 28 & 1 == 1);
 
-/// What a window tells the processor's caches: these instructions, or what stands for them in tests.
+/// What a window tells the processor's caches: these instructions, or what stands for them in
+/// tests.
 pub(crate) trait Caches: Send + Sync {
     /// Whether a line can be stored as a whole, around the cache.
     fn whole_lines(&self) -> bool;
@@ -83,8 +86,9 @@ impl Caches for Processor {
 
 /// A window on mapped memory.
 ///
-/// How the memory is mapped is one thing, what its user asked for another: the kernel maps the BARs of a VFIO device uncached on x86, which is stronger
-/// than each [`Caching`] asks for. Where it is mapped weaker than what was asked for, each access is followed by what makes it as strong.
+/// How the memory is mapped is one thing, what its user asked for another: the kernel maps the BARs
+/// of a VFIO device uncached on x86, which is stronger than each [`Caching`] asks for. Where it is
+/// mapped weaker than what was asked for, each access is followed by what makes it as strong.
 pub(crate) struct Window<Keep, C = Processor> {
     base: *mut u8,
     bytes: u64,
@@ -117,7 +121,8 @@ impl<Keep> Window<Keep> {
     /// A window on `bytes` bytes from `base`.
     ///
     /// # Safety
-    /// The range is mapped for reading and writing for as long as `keep` lives, and no reference of Rust's to the range is used meanwhile.
+    /// The range is mapped for reading and writing for as long as `keep` lives, and no reference of
+    /// Rust's to the range is used meanwhile.
     pub(crate) unsafe fn new(base: *mut u8, bytes: u64, keep: Keep) -> Window<Keep> {
         Window { base, bytes, mapped: Caching::Uncached, in_order: false, caches: Processor, _keep: keep }
     }
@@ -136,7 +141,8 @@ impl<Keep, C: Caches> Window<Keep, C> {
         let start = self.place(offset, bytes as usize);
         let first = start as usize % LINE;
         for at in (0..bytes as usize + first).step_by(LINE).take_while(|_| bytes > 0) {
-            // SAFETY: the line has a byte in the window, which is mapped, and mappings are whole pages.
+            // SAFETY: the line has a byte in the window, which is mapped, and mappings are whole
+            // pages.
             unsafe { act(&self.caches, start.wrapping_sub(first).add(at)) };
         }
     }
@@ -177,7 +183,8 @@ pub(super) fn map(bar: &OwningPciRegion, range: Range<u64>) -> std::io::Result<B
     Ok(Box::new(unsafe { Window::new(mapped.as_mut_ptr().add(inside as usize), range.end - range.start, mapped) }))
 }
 
-/// Maps `bytes` bytes from `start` of a file that is device memory or stands for it. The file maps it as `mapped`; `asked` is what the user wants.
+/// Maps `bytes` bytes from `start` of a file that is device memory or stands for it. The file maps
+/// it as `mapped`; `asked` is what the user wants.
 pub(crate) fn map_file(
     file: &File,
     start: u64,
@@ -202,8 +209,8 @@ impl<Keep: Send + Sync, C: Caches> Mapping for Window<Keep, C> {
         self.before_load(offset, data.len());
         for (at, size) in pieces(place as u64, data.len()) {
             let to = &mut data[at..at + size];
-            // SAFETY: `place` checked the whole range and `pieces` aligns each access. The cells are
-            // shared, never unique, and only for this access.
+            // SAFETY: `place` checked the whole range and `pieces` aligns each access. The cells
+            // are shared, never unique, and only for this access.
             unsafe {
                 let from = place.add(at);
                 match size {
@@ -240,7 +247,8 @@ impl<Keep: Send + Sync, C: Caches> Mapping for Window<Keep, C> {
         let place = self.place(offset, line.len());
         assert!((place as usize).is_multiple_of(64), "a line begins at a multiple of 64");
         if !self.caches.whole_lines() {
-            // The card takes a command in pieces as well (C3). The instruction goes around the cache: what stands for it must not stay there.
+            // The card takes a command in pieces as well (C3). The instruction goes around the
+            // cache: what stands for it must not stay there.
             self.store(offset, line);
             return self.write_back(offset, line.len() as u64);
         }
@@ -268,7 +276,8 @@ impl<Keep: Send + Sync, C: Caches> Mapping for Window<Keep, C> {
 
     /// MOVDIR64B is weakly ordered, also to uncached memory.
     fn fence(&self) {
-        // A load behind the fence may have been made ahead of a store fence, and of the drop of its line; a write-combining mapping lets the processor load ahead, too.
+        // A load behind the fence may have been made ahead of a store fence, and of the drop of its
+        // line; a write-combining mapping lets the processor load ahead, too.
         if self.mapped == Caching::Uncached { self.caches.fence() } else { self.caches.full_fence() }
     }
 }
@@ -334,7 +343,8 @@ mod tests {
         FullFence,
     }
 
-    /// A card behind a processor that is not coherent with it. What the window has mapped is what the processor sees.
+    /// A card behind a processor that is not coherent with it. What the window has mapped is what
+    /// the processor sees.
     struct Incoherent {
         mapped: Caching,
         /// Where the window begins.
@@ -468,7 +478,8 @@ mod tests {
                 let named = format!("{mapped} for {asked} at {start}");
                 let data: Vec<u8> = (first..).take(200).collect();
                 window.store(start as u64, &data);
-                // Who has asked for uncached memory does nothing more, who has not does what the mode says.
+                // Who has asked for uncached memory does nothing more, who has not does what the
+                // mode says.
                 let needs = mapped.persist();
                 if asked != Caching::Uncached && needs.write_back {
                     window.write_back(start as u64, 200);
@@ -508,7 +519,8 @@ mod tests {
         use Step::{Drop, Fence, FullFence, WriteBack};
         for (mapped, asked) in modes() {
             let window = incoherent(mapped, asked, false);
-            // Of 15 bytes over the end of a line, in pieces of 1, 2, 4 and 8; and how each other thing is done.
+            // Of 15 bytes over the end of a line, in pieces of 1, 2, 4 and 8; and how each other
+            // thing is done.
             let mut pieces = vec![];
             let (mut before_load, mut written, mut dropped) = (vec![], vec![], vec![]);
             let mut fence = vec![FullFence];
@@ -536,7 +548,8 @@ mod tests {
             assert_eq!(steps(&window, Mapping::fence), fence, "{named}");
             assert_eq!(steps(&window, |window| window.write_back(4096, 0)), [], "{named}");
             assert_eq!(steps(&window, |window| window.invalidate(0, 0)), [], "{named}");
-            // In pieces the line is in the cache afterwards; where the processor stores it as a whole it is not.
+            // In pieces the line is in the cache afterwards; where the processor stores it as a
+            // whole it is not.
             let line = |window: &Modelled| window.store_line(128, &[7; 64]);
             let (mut ordered, mut left) = (vec![], vec![]);
             if mapped == Caching::WriteBack {

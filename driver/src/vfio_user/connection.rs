@@ -1,6 +1,7 @@
 //! The connection: messages and their answers, each within a time.
 //!
-//! A connection that has failed once stays failed: an answer that came late would be taken for another one's.
+//! A connection that has failed once stays failed: an answer that came late would be taken for
+//! another one's.
 
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
@@ -111,7 +112,8 @@ impl Connection {
         for (at, piece) in (offset..).step_by(wire::MOST_DATA).zip(data.chunks(wire::MOST_DATA)) {
             let mut payload = wire::access(region, at, piece.len() as u32);
             payload.extend(piece);
-            // The processor that stores is told nothing: a store that was refused must not be the only one that is missing.
+            // The processor that stores is told nothing: a store that was refused must not be the
+            // only one that is missing.
             self.call(Command::RegionWrite, &payload, &[]).map_err(|error| self.give_up(&error.to_string()))?;
         }
         Ok(())

@@ -1,16 +1,18 @@
-//! A card in another process, over vfio-user: the simulated card's process, or whatever else serves one.
+//! A card in another process, over vfio-user: the simulated card's process, or whatever else serves
+//! one.
 //!
-//! Accesses to registers and command pages are messages. So are those to the PM window, unless the server hands out a
-//! descriptor for the part of it: then it is mapped, and nothing orders its accesses with commands, as the card's
-//! capabilities say.
+//! Accesses to registers and command pages are messages. So are those to the PM window, unless the
+//! server hands out a descriptor for the part of it: then it is mapped, and nothing orders its
+//! accesses with commands, as the card's capabilities say.
 //!
 //! Hand-written, since the client of the crate `vfio_user` (whose server the simulated card uses)
 //! waits without end for a server that does not answer, and takes a message that went out in part
 //! for a whole one.
 //!
-//! Nothing here waits longer than the time that [`open`] is given. A server that ends, does not answer, or answers with something else is
-//! given up for good: memory and registers then read all ones, everything else is an error that says what happened, and
-//! [`VfioUserFunction::failure`] says it, too. A mapped part of the window stays readable then: it is memory of this process.
+//! Nothing here waits longer than the time that [`open`] is given. A server that ends, does not
+//! answer, or answers with something else is given up for good: memory and registers then read all
+//! ones, everything else is an error that says what happened, and [`VfioUserFunction::failure`]
+//! says it, too. A mapped part of the window stays readable then: it is memory of this process.
 
 mod connection;
 mod error;
@@ -161,7 +163,8 @@ impl VfioUserFunction {
     }
 }
 
-/// Maps a range of a region whose file offset and start are whole pages, or none where the range is not mappable as a whole.
+/// Maps a range of a region whose file offset and start are whole pages, or none where the range is
+/// not mappable as a whole.
 fn map_region(region: &Region, range: &Range<u64>) -> std::io::Result<Option<Box<dyn Mapping>>> {
     let Some(file) = &region.file else { return Ok(None) };
     if !region.info.areas.iter().any(|area| area.start <= range.start && range.end <= area.end) {
@@ -173,7 +176,8 @@ fn map_region(region: &Region, range: &Range<u64>) -> std::io::Result<Option<Box
     if file.metadata()?.len() < start + bytes {
         return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the server's file is too short"));
     }
-    // Memory of the two processes, which their caches keep coherent: nothing has to be written back or dropped.
+    // Memory of the two processes, which their caches keep coherent: nothing has to be written back
+    // or dropped.
     window::map_file(file, start, bytes, Caching::Uncached, Caching::Uncached).map(Some)
 }
 
@@ -271,13 +275,15 @@ impl Reach for Connection {
     }
 
     fn release(&self, address: u64, bytes: usize) -> bool {
-        // A server that has gone, and one that does not answer, writes to its own mapping of the file.
+        // A server that has gone, and one that does not answer, writes to its own mapping of the
+        // file.
         let _ = self.call(Command::DmaUnmap, &wire::dma_unmap(address, bytes as u64), &[]);
         true
     }
 }
 
-/// A window whose every access is a message. The answer to a store says that the card has it: there is nothing to write back.
+/// A window whose every access is a message. The answer to a store says that the card has it: there
+/// is nothing to write back.
 struct Trap {
     connection: Arc<Connection>,
     region: u32,

@@ -1,4 +1,5 @@
-//! Messages of the vfio-user protocol, version 0.1 (`docs/interop/vfio-user.rst` of QEMU). Numbers are in the processor's order.
+//! Messages of the vfio-user protocol, version 0.1 (`docs/interop/vfio-user.rst` of QEMU). Numbers
+//! are in the processor's order.
 
 use std::ops::Range;
 
@@ -59,7 +60,8 @@ pub fn message(id: u16, command: Command, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Checks the header of the answer to a message; gives the bytes behind it, and the error number of a refusal.
+/// Checks the header of the answer to a message; gives the bytes behind it, and the error number of
+/// a refusal.
 pub fn reply(header: &[u8; HEADER_BYTES], id: u16, command: Command) -> Result<(usize, Option<i32>), &'static str> {
     let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().expect("four bytes"));
     let (found, size, flags, error) = (word(0), word(4) as usize, word(8), word(12));
@@ -103,7 +105,8 @@ pub fn irq_info(index: u32) -> Vec<u8> {
     words(&[16, 0, index, 0])
 }
 
-/// Has the first `count` interrupts of a kind signalled on the descriptors that go with the message.
+/// Has the first `count` interrupts of a kind signalled on the descriptors that go with the
+/// message.
 pub fn set_irqs(index: u32, count: u32) -> Vec<u8> {
     words(&[20, SIGNAL_ON_EVENTS, index, 0, count])
 }

@@ -1,6 +1,7 @@
 /*
- * Hash tables that kernels of a GPU keep in persistent memory, in C (nearpm-gphash in Rust). What kernels call is in
- * gphash_calls.cuh: the argument of their gph_find and the like is the table's handle.
+ * Hash tables that kernels of a GPU keep in persistent memory, in C (nearpm-gphash in Rust). What
+ * kernels call is in gphash_calls.cuh: the argument of their gph_find and the like is the table's
+ * handle.
  *
  * Devices, threads and errors are those of nearpm_gpm.h: gpm_error says why a call was refused.
  */
@@ -13,7 +14,8 @@
 extern "C" {
 #endif
 
-/* An open table. The processor does not look inside; for kernels it is the description of the table. */
+/* An open table. The processor does not look inside; for kernels it is the description of the
+ * table. */
 typedef struct gph_table gph_table;
 
 /* Designs. */
@@ -47,8 +49,9 @@ typedef struct gph_layout {
 #define GPH_NO_CELL 5  /* there is no spare cell for the value */
 #define GPH_COLLIDES 7 /* wide keys: another one has the same 64 bits */
 
-/* Makes a table in a new file, or opens the one of a file and recovers it: what had been answered is there. `cached` is
- * how many values, or buckets of a table in levels, are kept in the GPU's memory; 0 for none. */
+/* Makes a table in a new file, or opens the one of a file and recovers it: what had been answered
+ * is there. `cached` is how many values, or buckets of a table in levels, are kept in the GPU's
+ * memory; 0 for none. */
 gph_table *gph_create(const char *path, const gph_layout *layout);
 gph_table *gph_open(const char *path, uint32_t cached);
 int gph_close(gph_table *table);
@@ -63,15 +66,17 @@ typedef struct gph_request {
     uint32_t outcome;  /* is stored here, by the call */
 } gph_request;
 
-/* Runs operations, which all happen at the same time, in any order, and waits: answers are durable then. Gives how many
- * were not done for want of a slot or cell, or -1 where nothing was done: a reserved key, say. */
+/* Runs operations, which all happen at the same time, in any order, and waits: answers are durable
+ * then. Gives how many were not done for want of a slot or cell, or -1 where nothing was done: a
+ * reserved key, say. */
 int64_t gph_batch(gph_table *table, gph_request *requests, size_t count);
 
 /* Lets a table grow by up to so many windows, or by a level. */
 int gph_grow(gph_table *table, uint32_t windows);
 /* A turn of the cache: what has become popular is put in beside the batches behind it. */
 int gph_turn(gph_table *table);
-/* Begins an epoch for a program's own kernels, with up to `cells` inserts and updates: the number is for their `epoch`. */
+/* Begins an epoch for a program's own kernels, with up to `cells` inserts and updates: the number
+ * is for their `epoch`. */
 int gph_begin_epoch(gph_table *table, uint64_t cells, uint32_t *epoch);
 
 /* What is known of a table. */

@@ -63,7 +63,8 @@ pub fn status(act: impl FnOnce() -> Result<(), Refusal>) -> c_int {
     call(-1, || act().map(|()| 0))
 }
 
-/// Why this thread's last call was refused; empty where none was. It stays until the thread's next call.
+/// Why this thread's last call was refused; empty where none was. It stays until the thread's next
+/// call.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpm_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"the thread is ending".as_ptr())

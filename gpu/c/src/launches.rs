@@ -68,7 +68,8 @@ pub unsafe extern "C" fn gpm_read(to: *mut c_void, from: *const c_void, size: us
         }
         let mut bytes = vec![0; size];
         with(|library| copy_out(library, from as u64, &mut bytes))?;
-        // SAFETY: it is not null, and has room for as many bytes as the caller says; ours are new, so that they do not overlap.
+        // SAFETY: it is not null, and has room for as many bytes as the caller says; ours are new,
+        // so that they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast::<u8>(), size) };
         Ok(())
     })
@@ -111,7 +112,8 @@ fn kept(name: &str) -> &'static str {
 /// Runs a kernel and waits for it.
 ///
 /// # Safety
-/// `ptx` and `kernel` are null or strings that end with a zero; `arguments` is null or has `count` arguments.
+/// `ptx` and `kernel` are null or strings that end with a zero; `arguments` is null or has `count`
+/// arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpm_launch(
     ptx: *const c_char,

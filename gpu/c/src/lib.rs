@@ -1,5 +1,5 @@
-//! GPM in C: the calls of the paper's table 2 under their names, in `include/nearpm_gpm.h`; what kernels call is in
-//! `gpu/kernels/nearpm_gpm.cuh`. Hash tables in C: `include/nearpm_gphash.h`.
+//! GPM in C: the calls of the paper's table 2 under their names, in `include/nearpm_gpm.h`; what
+//! kernels call is in `gpu/kernels/nearpm_gpm.cuh`. Hash tables in C: `include/nearpm_gphash.h`.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What a thread has open, by the numbers that C has in the place of pointers: nobody follows them, so that a stale or senseless one is refused.
+//! What a thread has open, by the numbers that C has in the place of pointers: nobody follows them,
+//! so that a stale or senseless one is refused.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Logs. A handle is the address of the log's description in the device's memory, so that it is the kernels' argument, too.
+//! Logs. A handle is the address of the log's description in the device's memory, so that it is the
+//! kernels' argument, too.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Hash tables. A handle is the address of the table's description in the device's memory, so that it is the kernels' argument, too.
+//! Hash tables. A handle is the address of the table's description in the device's memory, so that
+//! it is the kernels' argument, too.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -175,7 +176,8 @@ unsafe fn request_of(given: &GphRequest, layout: &Layout) -> Result<Request, Ref
 /// Runs operations.
 ///
 /// # Safety
-/// `requests` is null, or has `count` of them, whose pointers are null or have the bytes that the header says.
+/// `requests` is null, or has `count` of them, whose pointers are null or have the bytes that the
+/// header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gph_batch(table: *mut c_void, requests: *mut GphRequest, count: usize) -> i64 {
     call(-1, || {
@@ -188,7 +190,8 @@ pub unsafe extern "C" fn gph_batch(table: *mut c_void, requests: *mut GphRequest
         if u32::try_from(count).is_err() {
             return Err(refused(format!("{count} requests: a batch has at most 2^32 - 1")));
         }
-        // SAFETY: it is not null, and the caller says that there are so many; nobody else has them during the call.
+        // SAFETY: it is not null, and the caller says that there are so many; nobody else has them
+        // during the call.
         let given = unsafe { std::slice::from_raw_parts_mut(requests, count) };
         let answers: Vec<Answer> = on(table, |table| {
             let layout = *table.layout();
@@ -201,7 +204,8 @@ pub unsafe extern "C" fn gph_batch(table: *mut c_void, requests: *mut GphRequest
             one.outcome = answer.outcome as u32;
             undone += i64::from(matches!(answer.outcome, Outcome::Full | Outcome::NoCell | Outcome::Collides));
             if let Some(value) = answer.value.filter(|_| !one.found.is_null()) {
-                // SAFETY: it is not null, and has room for a value, as the caller says; ours is new, so that they do not overlap.
+                // SAFETY: it is not null, and has room for a value, as the caller says; ours is
+                // new, so that they do not overlap.
                 unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), one.found, value.len()) };
             }
         }

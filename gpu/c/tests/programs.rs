@@ -38,11 +38,13 @@ fn compiled(source: &str, compiler: &str, options: &[&str], into: &Path) -> Path
     program
 }
 
-/// A compiler, its language, and how it links the installed library: the static one, and the shared one.
+/// A compiler, its language, and how it links the installed library: the static one, and the shared
+/// one.
 const COMPILERS: [(&str, [&str; 3]); 2] =
     [("gcc", ["-std=c99", "-xc", "-l:libnearpm_gpm.a"]), ("g++", ["-std=c++17", "-xc++", "-lnearpm_gpm"])];
 
-/// Compiles a program with both compilers on what is installed, and runs it with a folder and more arguments.
+/// Compiles a program with both compilers on what is installed, and runs it with a folder and more
+/// arguments.
 fn works_from_c(source: &str, arguments: &[&Path]) {
     let into = tempfile::tempdir().unwrap();
     installed(into.path());
@@ -62,7 +64,8 @@ fn works_from_c(source: &str, arguments: &[&Path]) {
     }
 }
 
-/// Hash tables: made, filled until they refuse, opened again; what is senseless is refused and loses nothing.
+/// Hash tables: made, filled until they refuse, opened again; what is senseless is refused and
+/// loses nothing.
 #[test]
 fn hash_tables_work_from_c() {
     works_from_c("tables.c", &[]);
@@ -73,7 +76,8 @@ fn every_call_of_table_2_works_from_c_on_what_is_installed() {
     works_from_c("table2.c", &[&folder().join("../kernels/ptx/txn.ptx")]);
 }
 
-/// The 14 calls of the processor are in the header; the five of kernels are in the device header, whose test is elsewhere.
+/// The 14 calls of the processor are in the header; the five of kernels are in the device header,
+/// whose test is elsewhere.
 #[test]
 fn the_header_has_the_papers_calls() {
     let header = std::fs::read_to_string(folder().join("include/nearpm_gpm.h")).unwrap();

@@ -42,7 +42,8 @@ pub enum Measured {
     Predicted,
 }
 
-/// A device: its memory, PM that it maps, and launches. Work is done in the order in which it is given.
+/// A device: its memory, PM that it maps, and launches. Work is done in the order in which it is
+/// given.
 ///
 /// Devices are shared by reference in one thread.
 pub trait Device {
@@ -61,7 +62,8 @@ pub trait Device {
     /// An address that [`Device::allocate`] has not given.
     fn free(&self, address: u64) -> Result<(), Error>;
 
-    /// Copies to the device's memory or to PM, after the work before it; it has happened when this returns.
+    /// Copies to the device's memory or to PM, after the work before it; it has happened when this
+    /// returns.
     ///
     /// # Errors
     /// An address outside of what is allocated, or what the driver refuses.
@@ -79,8 +81,9 @@ pub trait Device {
     /// As for [`Device::upload`].
     fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error>;
 
-    /// Begins a copy within the device, from or to PM, behind the work given so far; work that is given later does not wait for it. Where it comes
-    /// from must not change before [`Device::wait_aside`] says that it has happened.
+    /// Begins a copy within the device, from or to PM, behind the work given so far; work that is
+    /// given later does not wait for it. Where it comes from must not change before
+    /// [`Device::wait_aside`] says that it has happened.
     ///
     /// # Errors
     /// As for [`Device::upload`].
@@ -116,7 +119,8 @@ pub trait Device {
     /// Outside of it.
     fn pm_read(&self, pm: &Attached, medium: &Medium, offset: u64, bytes: &mut [u8]) -> Result<(), Error>;
 
-    /// Stores to PM by the processor, durably when this returns. Eight aligned bytes are stored at once.
+    /// Stores to PM by the processor, durably when this returns. Eight aligned bytes are stored at
+    /// once.
     ///
     /// # Errors
     /// Outside of it.
@@ -125,12 +129,12 @@ pub trait Device {
     /// Launches a kernel, which runs after the work before it.
     ///
     /// # Errors
-    /// PTX that the device does not take, an impossible shape, arguments that do not fit; on the interpreter what the kernel did
-    /// wrong.
+    /// PTX that the device does not take, an impossible shape, arguments that do not fit; on the
+    /// interpreter what the kernel did wrong.
     fn launch(&self, kernel: Kernel<'_>, launch: &Launch) -> Result<(), Error>;
 
-    /// Launches a kernel that runs behind the work given before it, and beside what is given after it, until [`Device::join`]. Devices
-    /// that do one thing at a time do it at once.
+    /// Launches a kernel that runs behind the work given before it, and beside what is given after
+    /// it, until [`Device::join`]. Devices that do one thing at a time do it at once.
     ///
     /// # Errors
     /// As for [`Device::launch`].
@@ -152,7 +156,8 @@ pub trait Device {
     /// What a kernel did wrong.
     fn synchronize(&self) -> Result<(), Error>;
 
-    /// Runs `work`, which gives the device something to do, and says how long the device took for it.
+    /// Runs `work`, which gives the device something to do, and says how long the device took for
+    /// it.
     ///
     /// # Errors
     /// Those of `work`, and as [`Device::synchronize`].

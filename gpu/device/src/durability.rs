@@ -10,15 +10,17 @@ use crate::error::Error;
 /// How far a store of a kernel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// A system fence lies behind it (`gpm_persist`): no later store of the thread is seen without it. PCIe writes are posted, so
-    /// that the fence alone does not say that it has arrived: when power fails (or the GPU, or the link), stores of the last microsecond
-    /// may be lost, in order. Nothing is lost when the process is killed.
+    /// A system fence lies behind it (`gpm_persist`): no later store of the thread is seen without
+    /// it. PCIe writes are posted, so that the fence alone does not say that it has arrived: when
+    /// power fails (or the GPU, or the link), stores of the last microsecond may be lost, in order.
+    /// Nothing is lost when the process is killed.
     Ordered,
-    /// It was read back behind the fence (`gpm_persist_arrived`): PCIe gives an answer only behind the writes before it. On persistent
-    /// memory, with the link's writes not caught by caches ([`link_state`]), nothing is lost when power fails. On tmpfs all of it is.
+    /// It was read back behind the fence (`gpm_persist_arrived`): PCIe gives an answer only behind
+    /// the writes before it. On persistent memory, with the link's writes not caught by caches
+    /// ([`link_state`]), nothing is lost when power fails. On tmpfs all of it is.
     Arrived,
-    /// It was copied to a disk file ([`crate::PmRegion::drain_to`]), which was synchronised: what was there before that call began is not
-    /// lost when power fails, whatever PM is made of.
+    /// It was copied to a disk file ([`crate::PmRegion::drain_to`]), which was synchronised: what
+    /// was there before that call began is not lost when power fails, whatever PM is made of.
     Drained,
 }
 
@@ -35,15 +37,17 @@ impl Durability {
     }
 }
 
-/// Whether writes of the GPU go past the processor's caches: what the paper's `gpm_persist_begin` and `_end` switch.
+/// Whether writes of the GPU go past the processor's caches: what the paper's `gpm_persist_begin`
+/// and `_end` switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// PM is tmpfs, a memfd or hugetlb: no power failure is survived whatever the caches do, and a killed process loses nothing
-    /// of them.
+    /// PM is tmpfs, a memfd or hugetlb: no power failure is survived whatever the caches do, and a
+    /// killed process loses nothing of them.
     NotNeeded,
-    /// The caches may catch the writes (Intel's DDIO, on by default), and this library does not switch that: it is a register of
-    /// the root port, for the whole machine, which needs root and outlives a crash. Switch it by the firmware's set-up, or use a processor
-    /// whose power supply saves the caches (eADR).
+    /// The caches may catch the writes (Intel's DDIO, on by default), and this library does not
+    /// switch that: it is a register of the root port, for the whole machine, which needs root and
+    /// outlives a crash. Switch it by the firmware's set-up, or use a processor whose power supply
+    /// saves the caches (eADR).
     NotSwitchable,
     /// The power supply saves the caches (eADR), as the system says of all its persistent memory.
     SavedByPower,
@@ -85,7 +89,8 @@ pub struct Drained {
 /// Bytes that one thread writes at a time.
 const PIECE: usize = 8 << 20;
 
-/// Writes `bytes` to a file that takes the place of the one at `path`, by several threads, and synchronises it.
+/// Writes `bytes` to a file that takes the place of the one at `path`, by several threads, and
+/// synchronises it.
 pub(crate) fn drain(bytes: &[u8], path: &Path) -> Result<Drained, Error> {
     use std::os::unix::fs::FileExt;
     let started = Instant::now();

@@ -1,4 +1,5 @@
-//! Stores of the processor, made durable: the CPU half of GPM, and what CPU-assisted persistence does after a copy.
+//! Stores of the processor, made durable: the CPU half of GPM, and what CPU-assisted persistence
+//! does after a copy.
 
 use std::arch::x86_64::{_mm_clflush, _mm_sfence};
 use std::sync::LazyLock;
@@ -6,7 +7,8 @@ use std::sync::LazyLock;
 /// Bytes of a line of the processor's caches.
 const LINE: usize = 64;
 
-/// Writes the lines of `bytes` back to memory, and waits for it. It matters on persistent memory; on tmpfs it costs the same.
+/// Writes the lines of `bytes` back to memory, and waits for it. It matters on persistent memory;
+/// on tmpfs it costs the same.
 pub fn persist(bytes: &[u8]) {
     write_back(bytes);
     // SAFETY: every x86-64 processor has it.
@@ -24,7 +26,8 @@ fn write_back(bytes: &[u8]) {
     for line in (start..end).step_by(LINE) {
         let line = bytes.as_ptr().with_addr(line);
         if *CLWB {
-            // SAFETY: the instruction reads and writes no register, and the line holds bytes of the slice, so it is mapped.
+            // SAFETY: the instruction reads and writes no register, and the line holds bytes of the
+            // slice, so it is mapped.
             unsafe { std::arch::asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
         } else {
             // SAFETY: the line holds bytes of the slice, so it is mapped.
@@ -56,8 +59,9 @@ pub fn persist_scattered(bytes: &[u8], offsets: impl Iterator<Item = usize>) {
     unsafe { _mm_sfence() };
 }
 
-/// Stores pieces of `bytes` bytes, which lie in `from` in the order of their numbers in `pieces`, to their places in `to`, and writes them back: by
-/// several threads, each of which has a part of `to`.
+/// Stores pieces of `bytes` bytes, which lie in `from` in the order of their numbers in `pieces`,
+/// to their places in `to`, and writes them back: by several threads, each of which has a part of
+/// `to`.
 ///
 /// # Panics
 /// A piece that lies outside.

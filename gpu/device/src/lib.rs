@@ -1,5 +1,5 @@
-//! Devices that run kernels on persistent memory (PM): a GPU through the CUDA driver, or the interpreter of
-//! `nearpm-ptx`, which can be crashed.
+//! Devices that run kernels on persistent memory (PM): a GPU through the CUDA driver, or the
+//! interpreter of `nearpm-ptx`, which can be crashed.
 //!
 //! | module | holds |
 //! |---|---|

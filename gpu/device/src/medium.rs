@@ -20,8 +20,9 @@ pub enum Pinnable {
     No(String),
 }
 
-/// Bytes that outlive the process, mapped: a file on tmpfs, a memfd, a hugetlb file, a devdax device. The interpreter, which copies,
-/// takes other files and plain bytes, too. A file on a disk can be opened for reading alone.
+/// Bytes that outlive the process, mapped: a file on tmpfs, a memfd, a hugetlb file, a devdax
+/// device. The interpreter, which copies, takes other files and plain bytes, too. A file on a disk
+/// can be opened for reading alone.
 pub struct Medium {
     backing: Backing,
     path: PathBuf,
@@ -115,7 +116,8 @@ impl Medium {
         }
     }
 
-    /// Opens a file for reading, a disk's too: a device that only loads from pages does not keep them from being written back. Several may read it.
+    /// Opens a file for reading, a disk's too: a device that only loads from pages does not keep
+    /// them from being written back. Several may read it.
     ///
     /// # Errors
     /// As for [`Medium::open`].
@@ -131,7 +133,8 @@ impl Medium {
             Err(TryLockError::Error(error)) => return Err(Error::system("lock", path, error)),
         }
         let bytes = filled(&file, path)?;
-        // SAFETY: the file is locked against writers of this library; what others do to it shows as for `mapped`.
+        // SAFETY: the file is locked against writers of this library; what others do to it shows as
+        // for `mapped`.
         let map = unsafe { MmapOptions::new().len(bytes as usize).map(&file) };
         let map = map.map_err(|error| Error::system("map", path, error))?;
         Ok(Medium { backing: Backing::Read { _file: file, map }, path: path.to_owned() })
@@ -144,8 +147,9 @@ impl Medium {
 
     fn mapped(file: File, path: PathBuf) -> Result<Medium, Error> {
         let bytes = filled(&file, &path)?;
-        // SAFETY: the file is locked against other processes of this library. What others do to it shows as changed bytes, or as a
-        // bus error where they cut it: PM that several processes are to map can promise no more.
+        // SAFETY: the file is locked against other processes of this library. What others do to it
+        // shows as changed bytes, or as a bus error where they cut it: PM that several processes
+        // are to map can promise no more.
         let map = unsafe { MmapOptions::new().len(bytes as usize).map_mut(&file) };
         let map = map.map_err(|error| Error::system("map", &path, error))?;
         Ok(Medium { backing: Backing::File { file, map }, path })
@@ -228,7 +232,8 @@ fn filled(file: &File, path: &Path) -> Result<u64, Error> {
     }
 }
 
-/// By the file system's magic number: the kernel lets devices pin pages for long only where no write-back moves them.
+/// By the file system's magic number: the kernel lets devices pin pages for long only where no
+/// write-back moves them.
 fn pinnable(file: &File) -> Pinnable {
     if file.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device()) {
         return Pinnable::Yes("devdax");

@@ -1,11 +1,13 @@
 //! Batches: transactions over all threads of kernels, undone from logs.
 //!
-//! A batch is one sealed word in PM: generation, and whether it is active. The order is what makes it recoverable: logs are empty, the word
-//! says active, kernels log and store and persist, the word says idle, logs are cleared. A crash finds either an active batch, all of whose
-//! logs are there, or an idle one, whose logs do not count.
+//! A batch is one sealed word in PM: generation, and whether it is active. The order is what makes
+//! it recoverable: logs are empty, the word says active, kernels log and store and persist, the
+//! word says idle, logs are cleared. A crash finds either an active batch, all of whose logs are
+//! there, or an idle one, whose logs do not count.
 //!
-//! A batch may span several GPUs: each has a region with its logs and what it stores, and one of the regions has the word, which commits all of
-//! it. The identifiers of the regions are kept beside it, so that a batch is not recovered without one of them, or with another.
+//! A batch may span several GPUs: each has a region with its logs and what it stores, and one of
+//! the regions has the word, which commits all of it. The identifiers of the regions are kept
+//! beside it, so that a batch is not recovered without one of them, or with another.
 
 use std::cell::Cell;
 
@@ -56,7 +58,8 @@ impl Batch {
         Batch::open(region, name)
     }
 
-    /// Creates a batch that is idle, in the first of several regions, which may be those of several devices: each has at least one of its logs.
+    /// Creates a batch that is idle, in the first of several regions, which may be those of several
+    /// devices: each has at least one of its logs.
     ///
     /// # Errors
     /// No region, or one that is there twice; a name that is taken, or too long; no room.
@@ -68,7 +71,8 @@ impl Batch {
         let (Some(first), true) = (regions.first(), members.len() == count) else {
             return Err(Error::Invalid(format!("a batch spans regions that differ, not {members:?}")));
         };
-        // The batch comes last: without it there is none yet, and what an earlier attempt left is used.
+        // The batch comes last: without it there is none yet, and what an earlier attempt left is
+        // used.
         let list = members_of(name);
         if first.objects().iter().all(|object| object.name != list) {
             first.add(&list, ObjectKind::Data, 8 * members.len() as u64, |object| {
@@ -144,8 +148,9 @@ impl Batch {
         Ok(Active { batch: self, logs })
     }
 
-    /// Puts PM right after a crash: if a batch was active, `undo` gives back what it changed, from its logs. It may crash and be called
-    /// again: it restores, persists, and removes nothing before.
+    /// Puts PM right after a crash: if a batch was active, `undo` gives back what it changed, from
+    /// its logs. It may crash and be called again: it restores, persists, and removes nothing
+    /// before.
     ///
     /// # Errors
     /// Those of `undo`; the batch is active still. [`Error::OtherRegions`].
@@ -199,7 +204,8 @@ impl Active<'_> {
     /// Commits: what kernels stored and persisted stays. Gives the generation.
     ///
     /// # Errors
-    /// What kernels did wrong, or logs had to complain about (a log that was full): the batch is active still, to be recovered.
+    /// What kernels did wrong, or logs had to complain about (a log that was full): the batch is
+    /// active still, to be recovered.
     pub fn commit(self) -> Result<u32> {
         self.batch.finish(self.logs)?;
         Ok(self.batch.generation())

@@ -1,5 +1,5 @@
-//! GPM (Pandey, Kamath, Basu; ASPLOS 2022): GPU kernels that load, store and persist data in persistent memory (PM) directly, and what
-//! makes it recoverable: logs, batches, checkpoints.
+//! GPM (Pandey, Kamath, Basu; ASPLOS 2022): GPU kernels that load, store and persist data in
+//! persistent memory (PM) directly, and what makes it recoverable: logs, batches, checkpoints.
 //!
 //! | module | holds | paper |
 //! |---|---|---|

@@ -12,8 +12,8 @@ pub fn seal_of(payload: &[u32], generation: u32) -> u32 {
     if h == 0 { u32::MAX } else { h }
 }
 
-/// What bytes add to a digest of which `place` words of 8 bytes went before: `digest_of` of `gpm.cu`. Bytes that are missing to a whole
-/// word count as zeros.
+/// What bytes add to a digest of which `place` words of 8 bytes went before: `digest_of` of
+/// `gpm.cu`. Bytes that are missing to a whole word count as zeros.
 pub fn digest_of(bytes: &[u8], place: u64) -> u64 {
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -34,7 +34,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What an earlier generation left whole is refused for certain, but where zero stands in for another seal.
+        /// What an earlier generation left whole is refused for certain, but where zero stands in
+        /// for another seal.
         #[test]
         fn generations_have_seals_of_their_own(payload in prop::collection::vec(any::<u32>(), 1..8), a: u32, b: u32) {
             prop_assume!(a != b && seal_of(&payload, a) != u32::MAX && seal_of(&payload, b) != u32::MAX);

@@ -51,8 +51,8 @@ impl Sorter {
         (self.keys[0].address(), self.values[0].address())
     }
 
-    /// Sorts the first `n` pairs of the input by some bits of the key, from `from` up to `to`; pairs that agree in them keep their order.
-    /// Gives where they are. It does not wait.
+    /// Sorts the first `n` pairs of the input by some bits of the key, from `from` up to `to`;
+    /// pairs that agree in them keep their order. Gives where they are. It does not wait.
     ///
     /// # Errors
     /// More pairs than there is room for; what the device refuses.

@@ -5,7 +5,8 @@
 //! | CPU | the functions of this module: 14 |
 //! | GPU | [`ON_THE_GPU`], in `gpu/kernels/nearpm_gpm.cuh`: 5 |
 //!
-//! Logs and checkpoints have a file of their own here, as in the paper; [`Log`] and [`Checkpoint`] put several in one.
+//! Logs and checkpoints have a file of their own here, as in the paper; [`Log`] and [`Checkpoint`]
+//! put several in one.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -42,8 +43,8 @@ pub fn gpm_unmap(region: PmRegion) -> Result<()> {
     Ok(region.close().map(drop)?)
 }
 
-/// Says whether what kernels persist goes past the processor's caches. The paper's call switches that, for the whole machine; this one says
-/// what is so.
+/// Says whether what kernels persist goes past the processor's caches. The paper's call switches
+/// that, for the whole machine; this one says what is so.
 pub fn gpm_persist_begin(region: &PmRegion) -> LinkState {
     region.link_state()
 }
@@ -62,8 +63,9 @@ pub fn gpmlog_create_conv(device: Rc<dyn Device>, path: &Path, size: u64, partit
     created(path, Log::create_conventional(&region, OBJECT, partitions, size))
 }
 
-/// Creates a hierarchical log of `size` bytes for launches of `blocks` blocks of `threads` threads, of entries of `entry` bytes: the paper
-/// learns their size from the first insert, here it is known from the start.
+/// Creates a hierarchical log of `size` bytes for launches of `blocks` blocks of `threads` threads,
+/// of entries of `entry` bytes: the paper learns their size from the first insert, here it is known
+/// from the start.
 ///
 /// # Errors
 /// As for [`Log::create_hcl`].
@@ -127,7 +129,8 @@ pub fn gpmcp_close(checkpoint: Checkpoint) {
     drop(checkpoint);
 }
 
-/// Adds device memory to a group. Elements are named by their number, so that the order of registration tells them apart, as in the paper.
+/// Adds device memory to a group. Elements are named by their number, so that the order of
+/// registration tells them apart, as in the paper.
 ///
 /// # Errors
 /// As for [`Checkpoint::register`].

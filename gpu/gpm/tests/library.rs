@@ -211,7 +211,8 @@ fn groups_are_checkpointed_each_for_itself() {
     assert!(memory[2].download().unwrap().iter().all(|&byte| byte == 9));
 }
 
-/// Large elements go by the copy engine; the digest is the same as that of the kernel that restores.
+/// Large elements go by the copy engine; the digest is the same as that of the kernel that
+/// restores.
 #[test]
 fn large_elements_are_checkpointed() {
     let device = device();

@@ -1,11 +1,14 @@
-// gpKVS on pmemKV, the paper's figure 1a: batches of SETs of 8 bytes each by several threads, in its concurrent hash map (`cmap`).
+// gpKVS on pmemKV, the paper's figure 1a: batches of SETs of 8 bytes each by several threads, in
+// its concurrent hash map (`cmap`).
 //
 //     g++ -O2 -std=c++17 pmemkv.cpp -lpmemkv -o pmemkv
 //     PMEM_IS_PMEM_FORCE=1 ./pmemkv FOLDER [SETS [SECONDS]]
 //
-// pmemKV 1.5 and libpmemobj-cpp 1.13 are built from their repositories (BUILD_TESTS, BUILD_EXAMPLES, BUILD_DOC, BUILD_JSON_CONFIG, ENGINE_VCMAP,
-// ENGINE_VSMAP, ENGINE_STREE off); Debian has what they need: libpmemobj-dev. Each SET is a transaction of its own, so that less is asked of it than of
-// gpKVS, of which a batch is whole or not there. Memory that is none is taken to be persistent by PMEM_IS_PMEM_FORCE, as tmpfs is for ours.
+// pmemKV 1.5 and libpmemobj-cpp 1.13 are built from their repositories (BUILD_TESTS,
+// BUILD_EXAMPLES, BUILD_DOC, BUILD_JSON_CONFIG, ENGINE_VCMAP, ENGINE_VSMAP, ENGINE_STREE off);
+// Debian has what they need: libpmemobj-dev. Each SET is a transaction of its own, so that less is
+// asked of it than of gpKVS, of which a batch is whole or not there. Memory that is none is taken
+// to be persistent by PMEM_IS_PMEM_FORCE, as tmpfs is for ours.
 //
 // Each key is read back, and once more when the pool was opened again.
 #include <libpmemkv.hpp>

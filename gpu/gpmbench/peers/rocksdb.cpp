@@ -1,13 +1,16 @@
-// gpKVS on RocksDB, the paper's figure 1a: batches of SETs of 8 bytes each, durable when a batch returns, by several threads.
+// gpKVS on RocksDB, the paper's figure 1a: batches of SETs of 8 bytes each, durable when a batch
+// returns, by several threads.
 //
 //     g++ -O2 -std=c++17 rocksdb.cpp -lrocksdb -o rocksdb      (Debian: librocksdb-dev)
 //     ./rocksdb FOLDER [SETS [SECONDS]]
 //
-// Each thread writes its part of a batch as one WriteBatch whose write-ahead log is synchronised: the batch of a thread is whole or not there, that of
-// all is not, so that less is asked of RocksDB than of gpKVS. Before a time is told each key is read back, and once more from the files alone, by a
-// database that is opened again.
+// Each thread writes its part of a batch as one WriteBatch whose write-ahead log is synchronised:
+// the batch of a thread is whole or not there, that of all is not, so that less is asked of RocksDB
+// than of gpKVS. Before a time is told each key is read back, and once more from the files alone,
+// by a database that is opened again.
 //
-// What a synchronised write of 4 KiB takes there is told first: a batch has one for each of its threads.
+// What a synchronised write of 4 KiB takes there is told first: a batch has one for each of its
+// threads.
 #include <fcntl.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>

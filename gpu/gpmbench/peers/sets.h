@@ -1,4 +1,5 @@
-// Batches of SETs of 8 bytes each, put into somebody else's store by several threads: keys, threads, and batches that grow.
+// Batches of SETs of 8 bytes each, put into somebody else's store by several threads: keys,
+// threads, and batches that grow.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -52,8 +53,9 @@ static double median_without_the_first(std::vector<double> times) {
     return times[times.size() / 2];
 }
 
-// `batch(folder, threads, count)` gives the milliseconds of a batch that was looked at. Batches grow four times up to SETS (2 M, the paper's) while SECONDS
-// (60) in all suffice, so that a slow machine gives the rate of a smaller one.
+// `batch(folder, threads, count)` gives the milliseconds of a batch that was looked at. Batches
+// grow four times up to SETS (2 M, the paper's) while SECONDS (60) in all suffice, so that a slow
+// machine gives the rate of a smaller one.
 template <typename Batch> static int measure(int argc, char **argv, const char *store, Batch batch) {
     if (argc < 2) return std::fprintf(stderr, "usage: %s FOLDER [SETS [SECONDS]]\n", argv[0]), 2;
     uint64_t most = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1 << 21;

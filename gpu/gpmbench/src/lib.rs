@@ -1,6 +1,8 @@
-//! GPMbench: the programs of GPM (ASPLOS 2022), with recovery and oracles, and the measurements of it.
+//! GPMbench: the programs of GPM (ASPLOS 2022), with recovery and oracles, and the measurements of
+//! it.
 //!
-//! Everything runs on the interpreter, at small sizes, and on a GPU (feature `cuda`), at the paper's.
+//! Everything runs on the interpreter, at small sizes, and on a GPU (feature `cuda`), at the
+//! paper's.
 
 #![warn(missing_docs)]
 

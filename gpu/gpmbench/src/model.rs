@@ -1,4 +1,5 @@
-//! The cost model beside a card: what the interpreter predicts from counted transactions, and what was measured.
+//! The cost model beside a card: what the interpreter predicts from counted transactions, and what
+//! was measured.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -100,8 +101,8 @@ const PAIRS: [Pair; 25] = [
     outside("gpDB", "a twentieth of the rows updated (U)", "a twentieth of the rows updated (U)", SELECTED),
 ];
 
-/// Random persists: the group, a name on a card, and bytes gone through. The memory of a process is too small for them, so that only what the
-/// translation makes of their addresses is run.
+/// Random persists: the group, a name on a card, and bytes gone through. The memory of a process is
+/// too small for them, so that only what the translation makes of their addresses is run.
 const RANDOM: &str = "Random persists of 32 B";
 const OVER: [(&str, u64); 2] = [("as they come, over 512 MiB", 512 << 20), ("as they come, over 8192 MiB", 8 << 30)];
 /// Random persists that are drawn.

@@ -1,4 +1,5 @@
-//! PS: prefix sums with native persistence: no log, no recovery; a run goes on where a crash ended it.
+//! PS: prefix sums with native persistence: no log, no recovery; a run goes on where a crash ended
+//! it.
 
 use anyhow::{Result, ensure};
 use nearpm_gpu::{Argument, Buffer, Launch, Module, Object, ObjectKind, PmRegion};

@@ -31,7 +31,8 @@ pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// How long a record on the disk is behind what was done, at most: that much a campaign loses which is killed.
+/// How long a record on the disk is behind what was done, at most: that much a campaign loses which
+/// is killed.
 const BEHIND: Duration = Duration::from_secs(2);
 
 /// Writes a record that changes often, now and then.

@@ -1,4 +1,5 @@
-//! The same kernels on two devices: what each program leaves in persistent memory has to be the same.
+//! The same kernels on two devices: what each program leaves in persistent memory has to be the
+//! same.
 
 use std::rc::Rc;
 
@@ -77,8 +78,9 @@ impl Program {
     }
 }
 
-/// The objects of a region. In some the order of threads shows, and any is right: they find the rows of an update, and take their turns with locks. Of those
-/// it is the words that are compared, in the order of their size.
+/// The objects of a region. In some the order of threads shows, and any is right: they find the
+/// rows of an update, and take their turns with locks. Of those it is the words that are compared,
+/// in the order of their size.
 fn contents(region: &PmRegion) -> Result<Contents> {
     let of = |object: Object| {
         let mut bytes = region.read_vec(object.offset, object.bytes as usize)?;

@@ -11,13 +11,15 @@ use crate::crash::crashed;
 use crate::kernels::kvs as kvs_kernels;
 use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 
-/// Sets of the table, as a power of two; SETs of a batch; batches that are committed before the crash.
+/// Sets of the table, as a power of two; SETs of a batch; batches that are committed before the
+/// crash.
 const SET_BITS: u32 = 7;
 const BATCH: usize = 250;
 const COMMITTED: u32 = 3;
 /// Keys come again, in a batch, too.
 const KEYS: u64 = 600;
-/// Launches of a batch before that of the kernel that stores: the log's mount, sets, three of the sort.
+/// Launches of a batch before that of the kernel that stores: the log's mount, sets, three of the
+/// sort.
 const BEFORE: u64 = 5;
 const MEMORY: u64 = 64 << 20;
 
@@ -29,7 +31,8 @@ fn pairs_of(seed: u64, batch: u32) -> Vec<(u64, u64)> {
     batch_of(seed.wrapping_mul(1000) + u64::from(batch), BATCH, KEYS)
 }
 
-/// Opens the region at `path` on a fresh device, as after a reboot, and does something with it, up to the planned crash: says what that was.
+/// Opens the region at `path` on a fresh device, as after a reboot, and does something with it, up
+/// to the planned crash: says what that was.
 fn after_a_reboot(
     path: &Path,
     plan: Option<CrashPlan>,
@@ -53,7 +56,8 @@ fn is(region: &PmRegion, kvs: &Kvs, model: &Model) -> Result<bool> {
     Ok(model.equals(&region.read_vec(offset, bytes as usize)?))
 }
 
-/// Makes a store in a new file at `path`, crashes it in a batch and in the recovery, and shows that what is there is what was committed.
+/// Makes a store in a new file at `path`, crashes it in a batch and in the recovery, and shows that
+/// what is there is what was committed.
 ///
 /// # Errors
 /// What must not be there, or what the library refuses.

@@ -1,7 +1,9 @@
-//! A soak: a process that sets batches on a GPU is killed, again and again, and what is left is compared with the oracle.
+//! A soak: a process that sets batches on a GPU is killed, again and again, and what is left is
+//! compared with the oracle.
 //!
-//! It can show that recovery works on hardware. It cannot show that a fence is missing: what a killed process has stored is not lost, only
-//! what it had not stored yet. That is what the interpreter is for.
+//! It can show that recovery works on hardware. It cannot show that a fence is missing: what a
+//! killed process has stored is not lost, only what it had not stored yet. That is what the
+//! interpreter is for.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
@@ -18,7 +20,8 @@ use nearpm_gpu::{Access, Device, PmRegion};
 use crate::kernels::kvs as kvs_kernels;
 use crate::kvs::{Kvs, Model, Sets, batch_of, region_bytes};
 
-/// Sets of the table, as a power of two, and SETs of a batch: keys come again, so that sets overflow and keys are duplicate.
+/// Sets of the table, as a power of two, and SETs of a batch: keys come again, so that sets
+/// overflow and keys are duplicate.
 const SET_BITS: u32 = 14;
 const BATCH: usize = 1 << 17;
 const KEYS: u64 = 1 << 17;
@@ -38,7 +41,8 @@ fn pairs_of(generation: u32) -> Vec<(u64, u64)> {
     batch_of(generation.into(), BATCH, KEYS)
 }
 
-/// The process that is killed: recovers the store at `path`, or makes it, says what it found, waits for a line, and sets batches for ever.
+/// The process that is killed: recovers the store at `path`, or makes it, says what it found, waits
+/// for a line, and sets batches for ever.
 ///
 /// # Errors
 /// What the device or the region refuses.

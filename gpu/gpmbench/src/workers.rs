@@ -1,5 +1,5 @@
-//! Work of a campaign in processes of its own program. Interpreters take and give back memory all the time, for which threads of one process queue at the
-//! lock of its address space.
+//! Work of a campaign in processes of its own program. Interpreters take and give back memory all
+//! the time, for which threads of one process queue at the lock of its address space.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,8 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// This program again, in its command `other` in place of `this`: behind the same words, a few in `nearpm`, or none.
+/// This program again, in its command `other` in place of `this`: behind the same words, a few in
+/// `nearpm`, or none.
 ///
 /// # Errors
 /// The system does not say where the program is.
@@ -31,11 +32,13 @@ pub fn say<T: Serialize>(number: u64, found: &T) -> Result<()> {
     std::io::stdout().write_all(line.as_bytes()).context("nobody waits for what a worker finds")
 }
 
-/// Runs these processes at the same time, and takes the pieces that they [`say`] in the order of their numbers, from `first` on, as soon as all before a
-/// piece are there, until `take` has enough. All of them have ended when this returns; those that go on when it is over are killed.
+/// Runs these processes at the same time, and takes the pieces that they [`say`] in the order of
+/// their numbers, from `first` on, as soon as all before a piece are there, until `take` has
+/// enough. All of them have ended when this returns; those that go on when it is over are killed.
 ///
 /// # Errors
-/// One that cannot be started, that failed (it has said why), or that prints something else; what `take` refuses.
+/// One that cannot be started, that failed (it has said why), or that prints something else; what
+/// `take` refuses.
 pub fn in_order<T: DeserializeOwned>(
     commands: impl IntoIterator<Item = Command>,
     until: Option<Instant>,
@@ -71,7 +74,8 @@ pub fn in_order<T: DeserializeOwned>(
     Ok(())
 }
 
-/// The processes, and their lines as they come; no line comes any more when all have closed their outputs.
+/// The processes, and their lines as they come; no line comes any more when all have closed their
+/// outputs.
 fn started(commands: impl IntoIterator<Item = Command>) -> Result<(Killed, Receiver<std::io::Result<String>>)> {
     let (line, lines) = channel();
     let mut workers = Killed(Vec::new());
@@ -149,7 +153,8 @@ mod tests {
         assert!(nowhere.is_err());
     }
 
-    /// Workers that need longer than there is time, as all of a turn did: what they had done is there, and they are not.
+    /// Workers that need longer than there is time, as all of a turn did: what they had done is
+    /// there, and they are not.
     #[test]
     fn what_was_done_when_the_time_is_over_counts() {
         let time = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! A second oracle: the same programs with their kernels compiled by g++ for the processor leave the same persistent memory as on the interpreter, bit by
-//! bit.
+//! A second oracle: the same programs with their kernels compiled by g++ for the processor leave
+//! the same persistent memory as on the interpreter, bit by bit.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -10,7 +10,8 @@ use nearpm_gpu::{Compiled, Device, Interpreted, Schedule};
 /// How many orders of threads a program runs in besides the interpreter's usual one.
 const ORDERS: u64 = 10;
 
-/// All in one: a compiler takes its time for each module. A card runs threads in an order of its own: what is left depends on none.
+/// All in one: a compiler takes its time for each module. A card runs threads in an order of its
+/// own: what is left depends on none.
 #[test]
 fn every_program_leaves_what_it_leaves_on_the_interpreter_in_any_order_of_threads() {
     // One device, so that each module is compiled once.

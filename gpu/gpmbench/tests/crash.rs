@@ -1,4 +1,5 @@
-//! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the recovery, and compared with oracles.
+//! Crashes at every moment of small launches, on the interpreter: recovered, crashed again in the
+//! recovery, and compared with oracles.
 
 use std::process::Command;
 use std::rc::Rc;

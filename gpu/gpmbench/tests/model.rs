@@ -1,4 +1,5 @@
-//! The cost model, against what was measured on a card: both are numbers that do not change from run to run.
+//! The cost model, against what was measured on a card: both are numbers that do not change from
+//! run to run.
 
 use nearpm_gpmbench::model::{compare, random_persists};
 use nearpm_gpmbench::report::Report;
@@ -20,7 +21,8 @@ fn the_model_is_within_ten_percent_of_the_cards() {
     }
 }
 
-/// Over 1, 2 and 4 GiB, as they were measured on an H200 (105 to 116, 60, 48 M/s) and an H100 (109 over 1 GiB).
+/// Over 1, 2 and 4 GiB, as they were measured on an H200 (105 to 116, 60, 48 M/s) and an H100 (109
+/// over 1 GiB).
 #[test]
 fn random_persists_fall_off_the_cliff_as_on_cards() {
     for (bytes, measured) in [(1u64 << 30, 109.0), (2 << 30, 60.0), (4 << 30, 48.0)] {

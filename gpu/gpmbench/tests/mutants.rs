@@ -1,5 +1,5 @@
-//! Fences that are missing, weaker, or before the stores that they are behind: each is found by a crash campaign, or is known to be one that nothing
-//! depends on.
+//! Fences that are missing, weaker, or before the stores that they are behind: each is found by a
+//! crash campaign, or is known to be one that nothing depends on.
 
 use nearpm_gpmbench::crash::{Campaign, Database, LogForm, Resumed, Run, Scenario, Shared, Store, Sums, Transactions};
 use nearpm_gpmbench::db;
@@ -33,7 +33,8 @@ fn with_line(text: &str, at: usize, line: &str) -> String {
     text.lines().enumerate().map(|(number, old)| if number == at { line } else { old }.to_owned() + "\n").collect()
 }
 
-/// The text with a fence before the stores that lie between it and the branch, label or fence before it; None where there are none.
+/// The text with a fence before the stores that lie between it and the branch, label or fence
+/// before it; None where there are none.
 fn with_fence_before_stores(text: &str, at: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     let ends =
@@ -48,7 +49,8 @@ fn with_fence_before_stores(text: &str, at: usize) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// A campaign for mutants: fences of a recovery are needed for a crash in it, so that there are several moments of it for each crash before.
+/// A campaign for mutants: fences of a recovery are needed for a crash in it, so that there are
+/// several moments of it for each crash before.
 fn campaign(second: u64) -> Campaign {
     Campaign { schedules: vec![Schedule::RoundRobin], second, ..Campaign::sampled(1) }
 }
@@ -82,8 +84,9 @@ fn killed(
 /// Crashes in a recovery for each crash before it.
 const SECOND: u64 = 16;
 
-/// The kernel's last fence orders nothing: when a kernel has ended, all that it stored has persisted. It is there for who reads the data before
-/// that. What a kernel has removed from a log twice does not matter: it restores the same value again.
+/// The kernel's last fence orders nothing: when a kernel has ended, all that it stored has
+/// persisted. It is there for who reads the data before that. What a kernel has removed from a log
+/// twice does not matter: it restores the same value again.
 const OF_TRANSACTIONS: [(&str, usize); 7] = [
     ("update_sealed", 1),
     ("update_tail", 2),
@@ -126,7 +129,8 @@ fn fences_of_the_store_are_all_needed() {
 
 #[test]
 fn fences_of_the_table_are_all_needed() {
-    // Fences at a kernel's end; behind the logged number of rows, and before the number itself, lies the end of a kernel, too.
+    // Fences at a kernel's end; behind the logged number of rows, and before the number itself,
+    // lies the end of a kernel, too.
     let idle = [
         ("db_log_count", 1),
         ("db_insert", 0),
@@ -135,7 +139,8 @@ fn fences_of_the_table_are_all_needed() {
         ("db_undo", 0),
         ("db_undo_count", 0),
     ];
-    // Its recovery is long: with 3 crashes in each all fences are found that 16 find, in a fifth of the time.
+    // Its recovery is long: with 3 crashes in each all fences are found that 16 find, in a fifth of
+    // the time.
     killed(nearpm_gpmbench::db(), &idle.map(|(kernel, _)| kernel), &idle, &campaign(3), &|module| {
         let sizes = db::Sizes { rows: 16, updated: 8, groups: 2, partitions: 0 };
         vec![Box::new(Database { sizes, rows: 8, module })]
@@ -146,7 +151,8 @@ fn fences_of_the_table_are_all_needed() {
 fn fences_of_the_table_with_a_conventional_log_are_all_needed() {
     // The end of the kernel; the removal of what a second removal would restore to the same value.
     let idle = [("db_update_conv", 2), ("db_undo_conv", 1)];
-    // Of an entry only the old balance differs from that of the update before: few of the subsets lose it and keep the tail.
+    // Of an entry only the old balance differs from that of the update before: few of the subsets
+    // lose it and keep the tail.
     let campaign = Campaign { choices: (0..12).map(Choice::Seeded).collect(), ..campaign(8) };
     killed(nearpm_gpmbench::db(), &idle.map(|(kernel, _)| kernel), &idle, &campaign, &|module| {
         let sizes = db::Sizes { rows: 16, updated: 8, groups: 2, partitions: 2 };

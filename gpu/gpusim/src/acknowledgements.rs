@@ -50,7 +50,8 @@ impl Acknowledgements {
         (self.counters[1 - self.present], self.counters[self.present])
     }
 
-    /// The present generation is the earlier one from now on; of the one before nothing is under way.
+    /// The present generation is the earlier one from now on; of the one before nothing is under
+    /// way.
     pub fn next_generation(&mut self) {
         self.present = 1 - self.present;
     }
@@ -74,7 +75,8 @@ impl Acknowledgements {
         }
     }
 
-    /// Narrows the window when acknowledgements take much longer than they can, widens it when they do not.
+    /// Narrows the window when acknowledgements take much longer than they can, widens it when they
+    /// do not.
     fn adapt(&mut self, latency: u64) {
         self.latency.least = self.latency.least.min(latency);
         self.latency.seen += 1;

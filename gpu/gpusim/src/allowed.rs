@@ -1,5 +1,5 @@
-//! Images that the model allows after a crash, whether or not this hardware would leave them: what an order forbids
-//! seldom happens on hardware that keeps nearly to the order of execution anyhow.
+//! Images that the model allows after a crash, whether or not this hardware would leave them: what
+//! an order forbids seldom happens on hardware that keeps nearly to the order of execution anyhow.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! The persist buffer of an SM: entries in their order, and the masks and counters that hold them (section 6).
+//! The persist buffer of an SM: entries in their order, and the masks and counters that hold them
+//! (section 6).
 
 mod lines;
 
@@ -96,8 +97,8 @@ impl Buffer {
         self.first + self.entries.len() as u64 - 1
     }
 
-    /// An order by a warp. Where the warp has persisted nothing since its last one, that moves here: what comes after is
-    /// the same. So loops that acquire again and again fill no buffer.
+    /// An order by a warp. Where the warp has persisted nothing since its last one, that moves
+    /// here: what comes after is the same. So loops that acquire again and again fill no buffer.
     pub fn order(&mut self, config: &Config, warp: usize, mut kind: Kind) {
         let bit = 1u32 << warp;
         let last = self.last_order[warp];
@@ -131,8 +132,9 @@ impl Buffer {
         });
     }
 
-    /// An order joins one that is there: a warp's own, where the warp has persisted nothing after it; an acquire, where
-    /// nobody has. What other warps persist in between is of no matter to the former.
+    /// An order joins one that is there: a warp's own, where the warp has persisted nothing after
+    /// it; an acquire, where nobody has. What other warps persist in between is of no matter to the
+    /// former.
     fn join(&mut self, kind: Kind, warp: usize) -> Option<u64> {
         let (number, after) = match kind {
             Kind::Fence | Kind::Release => (self.last_fence, self.last_persist[warp]),
@@ -183,7 +185,8 @@ impl Buffer {
         }
     }
 
-    /// Whether entries leave beyond the window. While warps wait for acknowledgements room comes without that.
+    /// Whether entries leave beyond the window. While warps wait for acknowledgements room comes
+    /// without that.
     fn drains(&self, config: &Config, demand: Demand) -> bool {
         config.drains_when_full && (demand.eviction || demand.room && !self.marks.hold(u32::MAX))
     }
@@ -222,8 +225,8 @@ impl Buffer {
         }
     }
 
-    /// The first persist, of so many entries, that may leave though the head may not: no mark and no order before it is
-    /// of a warp of it. That is what is asked of a line that is evicted.
+    /// The first persist, of so many entries, that may leave though the head may not: no mark and
+    /// no order before it is of a warp of it. That is what is asked of a line that is evicted.
     fn not_held(&self, entries: u32) -> Option<u64> {
         let mut ordered = 0;
         for (entry, number) in self.entries.iter().zip(self.first..).take(entries as usize) {
@@ -263,7 +266,8 @@ impl Buffer {
         numbered.filter(|(entry, _)| entry.kind == Kind::Persist).map(|(_, number)| number).collect()
     }
 
-    /// Takes the acknowledgements that have come, and frees those who waited for them; whether there was one.
+    /// Takes the acknowledgements that have come, and frees those who waited for them; whether
+    /// there was one.
     pub fn acknowledge(&mut self, config: &Config, now: u64) -> bool {
         let any = self.acks.take(now);
         if any {

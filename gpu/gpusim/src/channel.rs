@@ -18,8 +18,8 @@ impl Channel {
         Self { parts_a_byte: PARTS / bytes_a_cycle, free_at: 0, bytes: 0 }
     }
 
-    /// When `bytes` that come at cycle `at` have been taken by the queue before it, which holds `queue` bytes: at once
-    /// while there is room.
+    /// When `bytes` that come at cycle `at` have been taken by the queue before it, which holds
+    /// `queue` bytes: at once while there is room.
     pub fn accept(&mut self, at: u64, bytes: u64, queue: u64) -> u64 {
         let passed = self.pass(at, bytes);
         let behind = (self.parts_a_byte * queue as f64 / PARTS) as u64;

@@ -40,7 +40,8 @@ pub(crate) fn whole_sectors(bytes: u128) -> u8 {
     (0..LINE / SECTOR).fold(0, |mask, i| mask | u8::from((bytes >> (i * SECTOR)) as u32 == u32::MAX) << i)
 }
 
-/// Lists the lines, in the order of the lanes. An access of 1 to 32 bytes is aligned, so that it lies in one line.
+/// Lists the lines, in the order of the lanes. An access of 1 to 32 bytes is aligned, so that it
+/// lies in one line.
 pub(crate) fn parts(access: &WarpAccess, into: &mut Vec<Part>) {
     into.clear();
     let mut lanes = access.lanes;

@@ -1,5 +1,5 @@
-//! What is simulated: sizes, latencies, the persistency model, and the named configurations of the paper and of its
-//! artifact.
+//! What is simulated: sizes, latencies, the persistency model, and the named configurations of the
+//! paper and of its artifact.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,8 @@ use crate::{LINE, named};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Unbuffered epochs: each order flushes and empties the L1 of persistent data (the paper's "epoch"; GPM's model).
+    /// Unbuffered epochs: each order flushes and empties the L1 of persistent data (the paper's
+    /// "epoch"; GPM's model).
     Epoch,
     /// Scoped buffered release persistency.
     Sbrp,
@@ -83,7 +84,8 @@ impl Rule {
 
 macro_rules! settings {
     ($( $(#[doc = $doc:literal])* $name:ident: $type:ty, )*) => {
-        /// A simulated GPU. Times are core cycles; bandwidths are bytes a core cycle, of the whole GPU.
+        /// A simulated GPU. Times are core cycles; bandwidths are bytes a core cycle, of the whole
+        /// GPU.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub struct Config { $( $(#[doc = $doc])* pub $name: $type, )* }
 
@@ -131,15 +133,15 @@ settings! {
     place: Place,
     /// What a read of persistent memory takes behind L2.
     pm_latency: u64,
-    /// What a persist takes from L2 to the persistence domain: to the queue of a memory controller (ADR), whose medium
-    /// nobody waits for.
+    /// What a persist takes from L2 to the persistence domain: to the queue of a memory controller
+    /// (ADR), whose medium nobody waits for.
     persist_latency: u64,
     /// Read bandwidth of persistent memory, or of PCIe before it.
     pm_read_bytes: f64,
     /// Write bandwidth of the same.
     pm_write_bytes: f64,
-    /// Bytes in the write queues of persistent memory's controllers, all together: they are durable (ADR). None where
-    /// PCIe, before the controller, is the narrowest place.
+    /// Bytes in the write queues of persistent memory's controllers, all together: they are durable
+    /// (ADR). None where PCIe, before the controller, is the narrowest place.
     pm_queue_bytes: u64,
     /// What a launch of a kernel takes before its first instruction.
     launch_cycles: u64,
@@ -151,33 +153,36 @@ settings! {
     policy: Policy,
     /// Persists under way of an SM, where the policy is a window.
     window: u32,
-    /// Whether a full buffer, and an eviction that an order forbids, let entries leave beyond the window (section 7.3, on
-    /// the buffer's size; the artifact's code).
+    /// Whether a full buffer, and an eviction that an order forbids, let entries leave beyond the
+    /// window (section 7.3, on the buffer's size; the artifact's code).
     drains_when_full: bool,
     /// Orders of block scope are executed as of device scope (Fig. 7).
     scopes_off: bool,
     /// Flush counters of an SM, each of a group of warps: 1 in the paper, at most 8.
     counters: u32,
-    /// Marks of the FSM wait for the flushes that were under way when they were set, and not for later ones: two counters
-    /// by turns, and a bit of each flush's acknowledgement that says which. Only with one counter otherwise.
+    /// Marks of the FSM wait for the flushes that were under way when they were set, and not for
+    /// later ones: two counters by turns, and a bit of each flush's acknowledgement that says
+    /// which. Only with one counter otherwise.
     generations: bool,
-    /// Entries behind a marked head that are looked at for one that no order holds, which leaves before its turn, as an
-    /// evicted line does.
+    /// Entries behind a marked head that are looked at for one that no order holds, which leaves
+    /// before its turn, as an evicted line does.
     bypass: u32,
-    /// A store to a buffered line whose warp has ordered since opens a second version instead of waiting.
+    /// A store to a buffered line whose warp has ordered since opens a second version instead of
+    /// waiting.
     versions: bool,
-    /// Bytes of the parts of a line that an entry tells apart, 0 for none: a store to a buffered line whose warp has
-    /// ordered since gets an entry of its own, without waiting, where no entry of the line has any of its parts.
+    /// Bytes of the parts of a line that an entry tells apart, 0 for none: a store to a buffered
+    /// line whose warp has ordered since gets an entry of its own, without waiting, where no entry
+    /// of the line has any of its parts.
     granule: u32,
     /// A write to a sector that is in a controller's queue takes its place there.
     queue_merges: bool,
-    /// A store that has to wait keeps other warps from L1, and one that waits for a line does so until nothing is under
-    /// way: as the artifact's simulator, and not the paper's text.
+    /// A store that has to wait keeps other warps from L1, and one that waits for a line does so
+    /// until nothing is under way: as the artifact's simulator, and not the paper's text.
     artifact_waits: bool,
     /// A dFence lets its warp go on until what it does next can be noticed outside.
     lazy_durability: bool,
-    /// Whether what the buffer still holds when all threads have ended counts in the cycles of a launch. It is flushed
-    /// in any case.
+    /// Whether what the buffer still holds when all threads have ended counts in the cycles of a
+    /// launch. It is flushed in any case.
     final_flush: bool,
     /// Rules of the buffer that are taken away: for tests.
     without: Vec<Rule>,
@@ -228,7 +233,8 @@ impl Config {
         range("pm_latency", self.pm_latency, 1, 1 << 20)?;
         range("persist_latency", self.persist_latency, 0, 1 << 20)?;
         range("launch_cycles", self.launch_cycles, 0, 1 << 30)?;
-        // One warp's store may touch 32 lines, each of which needs an entry, and its order one more.
+        // One warp's store may touch 32 lines, each of which needs an entry, and its order one
+        // more.
         range("buffer_entries", self.buffer_entries.into(), 32, self.l1_lines.into())?;
         range("window", self.window.into(), 1, 255)?;
         range("counters", self.counters.into(), 1, if self.generations { 1 } else { 8 })?;
@@ -256,7 +262,8 @@ impl Config {
         let bits = |most: u64| u64::from(u64::BITS - most.saturating_sub(1).leading_zeros());
         let parts = LINE.checked_div(u64::from(self.granule)).unwrap_or(0);
         let entry = 3 + warps + bits(lines) + parts;
-        // A bit that says persistent, the entry's index; with versions one bit that says that this is the older one.
+        // A bit that says persistent, the entry's index; with versions one bit that says that this
+        // is the older one.
         let line = 1 + bits(entries) + u64::from(self.versions);
         // With several counters an acquire's bits are apart, as they wait for all of them.
         let apart = u64::from(self.counters > 1) + u64::from(self.generations) + u64::from(self.lazy_durability);

@@ -1,5 +1,5 @@
-//! An SM's L1: fully associative, least recently used out first. Volatile stores pass through it; persists stay in it
-//! until the persist buffer writes them.
+//! An SM's L1: fully associative, least recently used out first. Volatile stores pass through it;
+//! persists stay in it until the persist buffer writes them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,4 +1,5 @@
-//! L2 and what is behind it. Times are computed when a request is made: each resource on its way keeps when it is free.
+//! L2 and what is behind it. Times are computed when a request is made: each resource on its way
+//! keeps when it is free.
 
 use crate::channel::Channel;
 use crate::pcie::PmPath;
@@ -127,7 +128,8 @@ impl L2 {
         back + turns
     }
 
-    /// When a persist has come to the persistence domain, and when its acknowledgement is back. It goes through L2.
+    /// When a persist has come to the persistence domain, and when its acknowledgement is back. It
+    /// goes through L2.
     pub fn persist(&mut self, now: u64, sm: usize, line: u64, sectors: u8) -> (u64, u64) {
         let bytes = u64::from(sectors.count_ones()) * SECTOR;
         let sent = self.to[sm].pass(now, HEADER + bytes) + self.half_latency;

@@ -1,9 +1,10 @@
 #![forbid(unsafe_code)]
-//! A timing simulator of a GPU with persistent memory: kernels in PTX on streaming multiprocessors whose L1 has the
-//! persist buffer of scoped buffered release persistency (SBRP, ASPLOS 2023), or ends epochs as GPM does.
+//! A timing simulator of a GPU with persistent memory: kernels in PTX on streaming multiprocessors
+//! whose L1 has the persist buffer of scoped buffered release persistency (SBRP, ASPLOS 2023), or
+//! ends epochs as GPM does.
 //!
-//! Instructions are executed, by [`nearpm_ptx`], when they are issued; time is kept here. What is durable at each cycle
-//! is recorded where it is asked for, and held against the persistency model.
+//! Instructions are executed, by [`nearpm_ptx`], when they are issued; time is kept here. What is
+//! durable at each cycle is recorded where it is asked for, and held against the persistency model.
 
 mod acknowledgements;
 mod allowed;
@@ -37,8 +38,8 @@ pub use simulator::{SimulationError, Simulator};
 pub use stalls::Stalls;
 pub use statistics::Statistics;
 
-/// Which timing this is: raised with each change of the simulator, of a named configuration or of a kernel that changes
-/// cycles, so that what was recorded before is not taken for this one's.
+/// Which timing this is: raised with each change of the simulator, of a named configuration or of a
+/// kernel that changes cycles, so that what was recorded before is not taken for this one's.
 pub const TIMING: u32 = 4;
 
 /// Bytes of a line, and of the sectors in which it moves.

@@ -1,4 +1,5 @@
-//! The flush status mask (FSM): warps whose next persists wait for acknowledgements (6.1, intra-thread PMO).
+//! The flush status mask (FSM): warps whose next persists wait for acknowledgements (6.1,
+//! intra-thread PMO).
 
 use crate::Config;
 use crate::acknowledgements::Acknowledgements;
@@ -6,7 +7,8 @@ use crate::acknowledgements::Acknowledgements;
 /// Marked warps. Without generations, and with one counter, they are all in `fsm`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// Until what their group has under way is acknowledged; with generations: what the earlier one has.
+    /// Until what their group has under way is acknowledged; with generations: what the earlier one
+    /// has.
     fsm: u32,
     /// Until nothing at all is under way, where groups of warps have counters of their own.
     after_all: u32,
@@ -20,7 +22,8 @@ impl Marks {
         warps & (self.fsm | self.after_all | self.next) != 0
     }
 
-    /// Marks warps, if something is under way; those that acquired wait for persists of others, too.
+    /// Marks warps, if something is under way; those that acquired wait for persists of others,
+    /// too.
     pub fn set(&mut self, config: &Config, acks: &mut Acknowledgements, warps: u32, acquired: bool) {
         if acks.outstanding() == 0 {
             return;
@@ -60,7 +63,8 @@ impl Marks {
         }
     }
 
-    /// Whether all that a warp waits for before it is durable is acknowledged, once its order has left the buffer.
+    /// Whether all that a warp waits for before it is durable is acknowledged, once its order has
+    /// left the buffer.
     pub fn waited(&self, config: &Config, acks: &Acknowledgements, warp: usize) -> bool {
         match config.generations {
             true => !self.hold(1 << warp),

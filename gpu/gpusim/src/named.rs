@@ -1,5 +1,5 @@
-//! The configurations of the paper (Table 1, nanoseconds at 1365 MHz) and those that its artifact has run (cycles, with
-//! bandwidths divided as integers).
+//! The configurations of the paper (Table 1, nanoseconds at 1365 MHz) and those that its artifact
+//! has run (cycles, with bandwidths divided as integers).
 
 use crate::{Config, Model, Place, Policy};
 
@@ -33,8 +33,8 @@ pub(crate) fn find(name: &str) -> Option<Config> {
         "artifact" => true,
         _ => return None,
     };
-    // The artifact counts no flush after the last thread; the epochs' last flush is part of the threads.
-    // Its window's test lets one more through.
+    // The artifact counts no flush after the last thread; the epochs' last flush is part of the
+    // threads. Its window's test lets one more through.
     let base = Config { final_flush: !artifact, window: 6 + u32::from(artifact), ..base() };
     let config = with_memory(base, artifact, place)?;
     match model {
@@ -87,8 +87,9 @@ fn base() -> Config {
     }
 }
 
-/// Persistent memory: latency and bandwidths. The artifact divides the bytes of a transfer by its scale as integers:
-/// `32 / 12` is 2, so that its PCIe has a sixteenth of GDDR's bandwidth and not a twelfth.
+/// Persistent memory: latency and bandwidths. The artifact divides the bytes of a transfer by its
+/// scale as integers: `32 / 12` is 2, so that its PCIe has a sixteenth of GDDR's bandwidth and not
+/// a twelfth.
 fn with_memory(config: Config, artifact: bool, place: &str) -> Option<Config> {
     let gddr = config.gddr_bytes;
     let scaled = |scale: u32| gddr * f64::from(32 / scale) / 32.0;
@@ -107,8 +108,9 @@ fn with_memory(config: Config, artifact: bool, place: &str) -> Option<Config> {
     };
     // The artifact has PCIe's bandwidth in its memory channels, behind their queues.
     let pm_queue_bytes = if !artifact && at == Place::Far { 0 } else { QUEUES };
-    // A persist is durable in a controller's queue: on the board that is behind L2, far from it behind PCIe. The artifact
-    // acknowledges it as it enters the queue in any case (`dram_cycle` of its `l2cache.cc`).
+    // A persist is durable in a controller's queue: on the board that is behind L2, far from it
+    // behind PCIe. The artifact acknowledges it as it enters the queue in any case (`dram_cycle` of
+    // its `l2cache.cc`).
     let persist_latency = if !artifact && at == Place::Far { cycles(300.0) } else { 0 };
     let gddr_latency = if artifact { 100 } else { cycles(100.0) };
     Some(Config {
@@ -123,7 +125,8 @@ fn with_memory(config: Config, artifact: bool, place: &str) -> Option<Config> {
     })
 }
 
-/// With those of our improvements that are worth it together, in no more storage than the paper's 2 KB an SM.
+/// With those of our improvements that are worth it together, in no more storage than the paper's 2
+/// KB an SM.
 fn improved(config: Config) -> Config {
     Config { counters: 4, lazy_durability: true, policy: Policy::Adaptive, buffer_entries: 240, ..config }
 }

@@ -1,9 +1,10 @@
-//! The table of names that a driver keeps in near persistent memory (section 3): name, place, size. It is found again
-//! after a crash, also after one while a name was made or removed.
+//! The table of names that a driver keeps in near persistent memory (section 3): name, place, size.
+//! It is found again after a crash, also after one while a name was made or removed.
 //!
-//! The paper leaves the recovery of the table open. Here an entry is a line with a seal over the rest of it, and an
-//! entry counts when its seal fits; a name is made by one persist of its line and removed by one persist of its seal.
-//! The persistence domain takes a line whole, but nothing here depends on that: a torn entry has no seal that fits.
+//! The paper leaves the recovery of the table open. Here an entry is a line with a seal over the
+//! rest of it, and an entry counts when its seal fits; a name is made by one persist of its line
+//! and removed by one persist of its seal. The persistence domain takes a line whole, but nothing
+//! here depends on that: a torn entry has no seal that fits.
 
 use crate::LINE;
 
@@ -60,7 +61,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Reads the table of `slots` entries at the start of persistent memory. Entries whose seal does not fit are free.
+    /// Reads the table of `slots` entries at the start of persistent memory. Entries whose seal
+    /// does not fit are free.
     ///
     /// # Errors
     /// Memory that is smaller than the table.

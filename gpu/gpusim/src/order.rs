@@ -1,9 +1,9 @@
 //! The persistency model as an oracle: which stores have to be durable when another is.
 //!
-//! Threads' stores are ordered by oFence and dFence, and from releases to the acquires that read them where both scopes
-//! include both threads; releases hand on what their thread has acquired (the model `SbrpCumulative`). Stores to the
-//! same bytes are ordered as they were executed. A set of durable stores is allowed if with each store all that come
-//! before it are in it.
+//! Threads' stores are ordered by oFence and dFence, and from releases to the acquires that read
+//! them where both scopes include both threads; releases hand on what their thread has acquired
+//! (the model `SbrpCumulative`). Stores to the same bytes are ordered as they were executed. A set
+//! of durable stores is allowed if with each store all that come before it are in it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -166,7 +166,8 @@ impl Order {
         ReleaseMark { release: Release { scope, block: who.block, clock }, kept }
     }
 
-    /// The release's own store has been made; where it is to persistent memory, it is handed on, too.
+    /// The release's own store has been made; where it is to persistent memory, it is handed on,
+    /// too.
     pub fn released(&mut self, who: Who, address: u64, mark: ReleaseMark) {
         let ReleaseMark { mut release, kept } = mark;
         let thread = self.thread(who);

@@ -13,7 +13,8 @@ pub(crate) struct PmPath {
     /// One a memory channel, or one link.
     reads: Vec<Channel>,
     writes: Vec<Channel>,
-    /// By line, for each sector: until when its last write is in the queue, and from when on (`queue_merges`).
+    /// By line, for each sector: until when its last write is in the queue, and from when on
+    /// (`queue_merges`).
     queued: Option<LineMap<[(u64, u64); SECTORS]>>,
 }
 
@@ -42,8 +43,9 @@ impl PmPath {
         self.reads[channel % count].pass(at, bytes) + self.read_latency
     }
 
-    /// When what is written has come to the persistence domain: to the write queue of a memory controller, which the
-    /// power supply saves (ADR), where there is one on this side of the narrowest place.
+    /// When what is written has come to the persistence domain: to the write queue of a memory
+    /// controller, which the power supply saves (ADR), where there is one on this side of the
+    /// narrowest place.
     pub fn write(&mut self, at: u64, channel: usize, line: u64, sectors: u8) -> u64 {
         let count = self.writes.len();
         let channel = &mut self.writes[channel % count];
@@ -53,7 +55,8 @@ impl PmPath {
         };
         let queued = queued.entry(line).or_default();
         let is = |sector: &usize| sectors >> sector & 1 == 1;
-        // Those that are in the queue are taken there; they are durable when the earlier write of the sector is.
+        // Those that are in the queue are taken there; they are durable when the earlier write of
+        // the sector is.
         let (mut new, mut durable) = (0, at);
         for sector in (0..SECTORS).filter(is) {
             match queued[sector] {

@@ -39,10 +39,12 @@ struct Text {
 }
 
 impl RunFile {
-    /// Reads the text of a file. `programs` and `sizes` are those that there are; the size is `small` where none is given.
+    /// Reads the text of a file. `programs` and `sizes` are those that there are; the size is
+    /// `small` where none is given.
     ///
     /// # Errors
-    /// Text that is no TOML, an unknown key, program, size or configuration, or a setting out of bounds.
+    /// Text that is no TOML, an unknown key, program, size or configuration, or a setting out of
+    /// bounds.
     pub fn parse(file: &str, text: &str, programs: &[&str], sizes: &[&str]) -> Result<RunFile, RunFileError> {
         let error = |at: usize, reason: String| {
             let line = text.get(..at).unwrap_or(text).matches('\n').count() + 1;

@@ -119,7 +119,8 @@ impl Simulator {
         }
         let start = self.now;
         let mut statistics = Statistics::default();
-        // Absolute times, so that what a channel keeps from before is of no matter: each launch finds its caches cold.
+        // Absolute times, so that what a channel keeps from before is of no matter: each launch
+        // finds its caches cold.
         let mut l2 = L2::new(&self.config);
         let mut sms: Vec<Sm> = (0..self.config.sms as usize).map(|id| Sm::new(id, &self.config)).collect();
         let first = start + self.config.launch_cycles;
@@ -159,8 +160,8 @@ impl Simulator {
         Some(journal)
     }
 
-    /// Whether at each cycle since [`Simulator::record`] the model allows what was durable. Once: it uses up what was
-    /// recorded of the order.
+    /// Whether at each cycle since [`Simulator::record`] the model allows what was durable. Once:
+    /// it uses up what was recorded of the order.
     ///
     /// # Errors
     /// The first cycle at which it does not.
@@ -173,14 +174,15 @@ impl Simulator {
         Ok(journal.events().len())
     }
 
-    /// What the model allows to be durable, of what was stored since [`Simulator::record`], which ends.
+    /// What the model allows to be durable, of what was stored since [`Simulator::record`], which
+    /// ends.
     pub fn allowed(&mut self) -> Option<Allowed> {
         self.record.take().map(|(_, order)| Allowed::new(order))
     }
 }
 
-/// From event to event, until all threads have ended and all is durable. Gives the cycle until which is counted, and the
-/// last one.
+/// From event to event, until all threads have ended and all is durable. Gives the cycle until
+/// which is counted, and the last one.
 fn run(sms: &mut [Sm], shared: &mut Shared<'_>, start: u64) -> Result<(u64, u64), SimulationError> {
     let (mut now, mut draining, mut counted) = (start, false, 0);
     let all_counts = shared.config.final_flush || shared.config.model == crate::Model::Epoch;

@@ -27,7 +27,8 @@ pub(crate) enum HeadState {
     Window,
 }
 
-/// Cycles that warps with a block, and persist buffers, have spent in each state: summed over all warps, and over all SMs.
+/// Cycles that warps with a block, and persist buffers, have spent in each state: summed over all
+/// warps, and over all SMs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Stalls {
     /// Warps: they issue, or wait for arithmetic, for L1 or for their turn.

@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// Core cycles, from the launch until all is durable; without `final_flush` until all threads have ended and what
-    /// they had flushed is acknowledged.
+    /// Core cycles, from the launch until all is durable; without `final_flush` until all threads
+    /// have ended and what they had flushed is acknowledged.
     pub cycles: u64,
     /// Core cycles after that until all is durable.
     pub drain_cycles: u64,
@@ -21,8 +21,8 @@ pub struct Statistics {
     pub persists: u64,
     /// Stores to lines that were already buffered.
     pub coalesced: u64,
-    /// Times that a warp had to wait: for a buffered line that it had ordered since, for room in the buffer, for an
-    /// eviction, until persists were durable.
+    /// Times that a warp had to wait: for a buffered line that it had ordered since, for room in
+    /// the buffer, for an eviction, until persists were durable.
     pub waits_for_line: u64,
     /// See above.
     pub waits_for_room: u64,

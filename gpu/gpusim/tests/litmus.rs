@@ -1,5 +1,6 @@
-//! The simulator against the model: litmus tests of `nearpm-sbrp` as kernels. What is durable at each moment of a run, on
-//! hardware of several kinds and with delays of several lengths, is a state that the model allows.
+//! The simulator against the model: litmus tests of `nearpm-sbrp` as kernels. What is durable at
+//! each moment of a run, on hardware of several kinds and with delays of several lengths, is a
+//! state that the model allows.
 
 mod kernel;
 
@@ -60,8 +61,8 @@ fn hardware() -> Vec<(&'static str, Config)> {
     list
 }
 
-/// The states that a run passes through; those that the oracle finds allowed are added where it knows all orders of the
-/// test.
+/// The states that a run passes through; those that the oracle finds allowed are added where it
+/// knows all orders of the test.
 fn states(test: &Test, config: &Config, seed: u64) -> BTreeSet<Vec<Value>> {
     let run = kernel::run(test, config, seed);
     let orders = |action: &Action| matches!(action, Action::Fence(_) | Action::DFence | Action::Barrier);

@@ -34,8 +34,8 @@ fn names_are_found_again() {
 }
 
 proptest! {
-    /// Any part of the last persist may have reached memory: the last name is there whole or not at all, and all others
-    /// are as they were. Regions never overlap.
+    /// Any part of the last persist may have reached memory: the last name is there whole or not at
+    /// all, and all others are as they were. Regions never overlap.
     #[test]
     fn a_crash_while_a_name_is_made_leaves_it_whole_or_not_at_all(
         steps in prop::collection::vec((any::<bool>(), 0..8u32, 1..9000u64), 1..20),

@@ -39,7 +39,8 @@ fn a_store_a_thread_is_a_persist_a_line() {
     assert_eq!(simulator.check_order(), Ok(256));
 }
 
-/// Flushed lazily, two stores to a line without an order between them are one persist; with a dFence in between they are two, and the thread waits.
+/// Flushed lazily, two stores to a line without an order between them are one persist; with a
+/// dFence in between they are two, and the thread waits.
 #[test]
 fn stores_coalesce_up_to_a_fence() {
     let run = |between: &str| {
@@ -55,7 +56,8 @@ fn stores_coalesce_up_to_a_fence() {
     assert!(plain.cycles < durable.cycles);
 }
 
-/// Where entries tell the words of a line apart, only a store to the same word waits for the one before an order.
+/// Where entries tell the words of a line apart, only a store to the same word waits for the one
+/// before an order.
 #[test]
 fn a_store_beside_an_ordered_one_does_not_wait() {
     let run = |granule: u32, offset: u32| {
@@ -75,8 +77,8 @@ fn a_store_beside_an_ordered_one_does_not_wait() {
     assert_eq!((run(8, 4), run(8, 8)), ((2, 1), (2, 0)));
 }
 
-/// A write to a sector that is in a controller's queue takes no bandwidth of its own; what the medium has begun to take
-/// is no longer there.
+/// A write to a sector that is in a controller's queue takes no bandwidth of its own; what the
+/// medium has begun to take is no longer there.
 #[test]
 fn writes_merge_in_a_queue() {
     let store = "fence.acq_rel.sys;\nst.global.u32 [%rd3], 2;\n";
@@ -92,7 +94,8 @@ fn writes_merge_in_a_queue() {
     assert_eq!((written(false), written(true)), (512, 256));
 }
 
-/// A dFence waits until a controller has queued what was stored (ADR), not for the latency of the medium.
+/// A dFence waits until a controller has queued what was stored (ADR), not for the latency of the
+/// medium.
 #[test]
 fn a_persist_waits_for_the_queue_alone() {
     let module = module("st.global.u32 [%rd3], 1;\nfence.acq_rel.sys;");
@@ -116,7 +119,8 @@ fn a_block_that_does_not_fit_is_refused() {
     assert_eq!(refused, SimulationError::DoesNotFit { warps: 16, shared: 0 });
 }
 
-/// Faults name the PTX line; a kernel that waits for itself ends with a message, and one without end by its budget.
+/// Faults name the PTX line; a kernel that waits for itself ends with a message, and one without
+/// end by its budget.
 #[test]
 fn faults_are_messages() {
     let run = |body: &str, address: u64| {
@@ -144,7 +148,8 @@ fn an_unknown_opcode_is_a_message_with_its_line() {
     assert_eq!(error.line, 6, "{error}");
 }
 
-/// The improvements take no more than the paper's 2 KB of an SM, and the paper's own design what it says.
+/// The improvements take no more than the paper's 2 KB of an SM, and the paper's own design what it
+/// says.
 #[test]
 fn the_buffer_takes_no_more_than_two_kilobytes() {
     for name in nearpm_gpusim::names() {

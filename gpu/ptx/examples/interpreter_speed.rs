@@ -1,5 +1,6 @@
-//! How many warp instructions a second the interpreter executes on one core: `cargo run --release -p nearpm-ptx
-//! --example speed [seconds each [kernel]]`. `speed.ptx` is what NVRTC 13.0 makes of `speed.cu`.
+//! How many warp instructions a second the interpreter executes on one core:
+//! `cargo run --release -p nearpm-ptx --example speed [seconds each
+//! [kernel]]`. `speed.ptx` is what NVRTC 13.0 makes of `speed.cu`.
 
 use std::time::{Duration, Instant};
 

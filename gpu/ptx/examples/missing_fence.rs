@@ -1,5 +1,5 @@
-//! A kernel that publishes a value in persistent memory without a fence, and what a power failure may leave of it:
-//! `cargo run --release -p nearpm-ptx --example missing_fence`.
+//! A kernel that publishes a value in persistent memory without a fence, and what a power failure
+//! may leave of it: `cargo run --release -p nearpm-ptx --example missing_fence`.
 
 use std::collections::BTreeSet;
 

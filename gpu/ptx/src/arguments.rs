@@ -1,6 +1,7 @@
 //! The values given to a kernel's parameters.
 
-/// Values for a kernel's parameters, in order; checked against the kernel's `.param` list at launch.
+/// Values for a kernel's parameters, in order; checked against the kernel's `.param` list at
+/// launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arguments {
     values: Vec<Vec<u8>>,

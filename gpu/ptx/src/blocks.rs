@@ -36,7 +36,8 @@ impl Shape {
         warp.groups.push(Group { pc: 0, mask, wait: Wait::Ready });
         warp.exited = !mask;
         warp.rotate = false;
-        // Another kernel may have left more of them; what is in those that are written before they are read does not matter.
+        // Another kernel may have left more of them; what is in those that are written before they
+        // are read does not matter.
         let registers = warp.registers.len().max(self.code.registers);
         warp.registers.resize_with(registers, || Box::new([0; WARP]));
         for &register in self.code.zeroed.get_or_init(|| liveness::read_before_written(&self.code)) {

@@ -41,8 +41,9 @@ impl Pages {
     }
 }
 
-/// What a card holds of the translation of addresses: 512 MiB of pages, and 1 GiB of what it looks them up in. Both sizes, and the costs of a miss,
-/// were fitted to random persists over 0.5 to 8 GiB on an H100 and an H200.
+/// What a card holds of the translation of addresses: 512 MiB of pages, and 1 GiB of what it looks
+/// them up in. Both sizes, and the costs of a miss, were fitted to random persists over 0.5 to 8
+/// GiB on an H100 and an H200.
 #[derive(Clone, Debug)]
 pub struct Translation {
     pages: Pages,
@@ -83,7 +84,8 @@ pub(crate) struct Touched<'a> {
     pub addresses: &'a Lanes,
     /// The lanes that take part.
     pub mask: u32,
-    /// Bytes of each: an access is aligned to its size of at most 32 bytes, so it lies in one sector.
+    /// Bytes of each: an access is aligned to its size of at most 32 bytes, so it lies in one
+    /// sector.
     pub bytes: u64,
     /// Each lane's address follows the one before.
     pub row: bool,

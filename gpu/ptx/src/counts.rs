@@ -1,7 +1,7 @@
 //! What a launch did to persistent memory, and the time that a card would take for it.
 
-/// Transactions of one kind by size, after the lanes of a warp are coalesced: the 32-byte sectors touched in one
-/// 128-byte line are one transaction.
+/// Transactions of one kind by size, after the lanes of a warp are coalesced: the 32-byte sectors
+/// touched in one 128-byte line are one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionCounts {
     /// Of one sector.
@@ -57,7 +57,8 @@ pub struct Counts {
     pub pm_loads: TransactionCounts,
     /// Stores to persistent memory.
     pub pm_stores: TransactionCounts,
-    /// Atomics on persistent memory (`atom`, `red`), one for each distinct address of a warp's instruction.
+    /// Atomics on persistent memory (`atom`, `red`), one for each distinct address of a warp's
+    /// instruction.
     pub pm_atomics: u64,
     /// Bytes that threads stored to persistent memory.
     pub pm_bytes_stored: u64,
@@ -71,14 +72,16 @@ pub struct Counts {
     pub fences: FenceCounts,
     /// Block barriers, one a thread.
     pub barriers: u64,
-    /// Steps that stored to persistent memory or fenced at system scope: what [`crate::Stop::PersistEvent`] numbers.
+    /// Steps that stored to persistent memory or fenced at system scope: what
+    /// [`crate::Stop::PersistEvent`] numbers.
     pub persist_events: u64,
 }
 
-/// Nanoseconds that a card takes per transaction with persistent memory when enough threads run for throughput to
-/// be the limit. The default is what was measured on one H200 and one H100 with host memory behind PCIe 5.0 x16
-/// (medians of 1-5 repeats); it predicts streams, logs, random persists, and hash search and insert on those cards
-/// within 10 %. What is not modelled: kernels whose limit is the card's own memory, few threads, and launches.
+/// Nanoseconds that a card takes per transaction with persistent memory when enough threads run for
+/// throughput to be the limit. The default is what was measured on one H200 and one H100 with host
+/// memory behind PCIe 5.0 x16 (medians of 1-5 repeats); it predicts streams, logs, random persists,
+/// and hash search and insert on those cards within 10 %. What is not modelled: kernels whose limit
+/// is the card's own memory, few threads, and launches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// A load or store of one sector.
@@ -89,7 +92,8 @@ pub struct CostModel {
     pub up_to_128: f64,
     /// An atomic.
     pub atomic: f64,
-    /// A transaction whose page the translation cache does not hold: such requests wait in one queue.
+    /// A transaction whose page the translation cache does not hold: such requests wait in one
+    /// queue.
     pub translation_miss: f64,
     /// So much more where the look-up is not held either.
     pub walk_miss: f64,
@@ -102,7 +106,8 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// Nanoseconds for these transactions: the sum over them, or the translation queue where that is longer.
+    /// Nanoseconds for these transactions: the sum over them, or the translation queue where that
+    /// is longer.
     pub fn nanoseconds(&self, counts: &Counts) -> f64 {
         let sized = |t: &TransactionCounts| {
             t.up_to_32 as f64 * self.up_to_32 + t.up_to_64 as f64 * self.up_to_64 + t.up_to_128 as f64 * self.up_to_128

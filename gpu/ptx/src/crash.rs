@@ -28,8 +28,8 @@ pub struct PendingStore {
     pub line: u32,
 }
 
-/// Which of the pending stores reached persistent memory. Whatever is chosen is closed under coherence: a store that
-/// has persisted brings the earlier stores to the same bytes with it.
+/// Which of the pending stores reached persistent memory. Whatever is chosen is closed under
+/// coherence: a store that has persisted brings the earlier stores to the same bytes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// All.
@@ -68,8 +68,8 @@ pub enum CrashError {
     TooMany { images: u128, limit: u128 },
 }
 
-/// Every distinct content that the PM ranges may have after a crash here: each item is the image of each range, in
-/// the order of their mapping.
+/// Every distinct content that the PM ranges may have after a crash here: each item is the image of
+/// each range, in the order of their mapping.
 #[derive(Clone, Debug)]
 pub struct Images {
     ranges: Vec<(PmRange, Vec<u8>)>,
@@ -169,8 +169,8 @@ pub(crate) struct Made {
     pub persisted: u64,
 }
 
-/// The image for stores chosen one by one; `drop` says for a word whether a store without an earlier one that it
-/// needs is dropped, rather than that one added.
+/// The image for stores chosen one by one; `drop` says for a word whether a store without an
+/// earlier one that it needs is dropped, rather than that one added.
 fn make(
     memory: &Memory,
     running: Option<&Running>,
@@ -233,7 +233,8 @@ pub(crate) fn images(memory: &Memory, running: Option<&Running>, limit: u128) ->
     }
 }
 
-/// What a word may hold: its stores in order, each persisted or not, one only if no earlier one to its bytes is not.
+/// What a word may hold: its stores in order, each persisted or not, one only if no earlier one to
+/// its bytes is not.
 fn contents(word: &Word) -> Vec<u64> {
     let mut states = BTreeSet::from([(word.durable, 0u8)]);
     for store in word.stores() {

@@ -42,8 +42,8 @@ struct Limits {
     stop_event: u64,
 }
 
-/// Starts blocks while there is room. Round robin starts them when it comes to them, so that blocks that end in their
-/// turn are run one after another in the same, cached, memory.
+/// Starts blocks while there is room. Round robin starts them when it comes to them, so that blocks
+/// that end in their turn are run one after another in the same, cached, memory.
 fn fill(running: &mut Running) {
     let round_robin = matches!(running.picker.schedule, Schedule::RoundRobin);
     while (!round_robin || running.blocks.is_empty()) && start_next(running) {}

@@ -14,7 +14,8 @@ pub struct Visited {
     /// States at which there was a choice, and those that were gone on from: each once, but for
     /// those that were come to again with more preemptions left.
     pub states: u64,
-    /// Ways on from them, and the one from the beginning: each goes to the next choice, or to the end.
+    /// Ways on from them, and the one from the beginning: each goes to the next choice, or to the
+    /// end.
     pub ways: u64,
     /// Ways that came to an end.
     pub ends: u64,
@@ -31,11 +32,12 @@ pub enum Reached {
     End(u64),
 }
 
-/// Goes through all that [`crate::every_schedule`] does, by its states: where a state comes up again, what
-/// follows it is not gone through again. `look` is called at each persist event behind which a crash
-/// may leave what it could not before, and at each end; the GPU is as it is there, and can be looked at
-/// ([`Gpu::crash_image`], [`Gpu::images`], [`Gpu::persistent`]) beside the schedule that led there.
-/// It ends with `limit` states. What the GPU's memories hold then is what the last way has left.
+/// Goes through all that [`crate::every_schedule`] does, by its states: where a state comes up
+/// again, what follows it is not gone through again. `look` is called at each persist event behind
+/// which a crash may leave what it could not before, and at each end; the GPU is as it is there,
+/// and can be looked at ([`Gpu::crash_image`], [`Gpu::images`], [`Gpu::persistent`]) beside the
+/// schedule that led there. It ends with `limit` states. What the GPU's memories hold then is what
+/// the last way has left.
 ///
 /// # Errors
 /// The first of `look`, or of the launch.

@@ -17,8 +17,8 @@ use crate::{
 pub struct Config {
     /// Bytes of volatile device memory (HBM) that may be allocated.
     pub device_memory: u64,
-    /// Blocks that run at the same time; a block starts when an earlier one has ended. Blocks that wait for blocks
-    /// that cannot start do not end, as on a card.
+    /// Blocks that run at the same time; a block starts when an earlier one has ended. Blocks that
+    /// wait for blocks that cannot start do not end, as on a card.
     pub resident_blocks: u32,
 }
 
@@ -28,8 +28,8 @@ impl Default for Config {
     }
 }
 
-/// An interpreted GPU with volatile device memory, and persistent memory that survives [`Gpu::crash`]. A clone is an
-/// independent GPU in the same state, a stopped launch included.
+/// An interpreted GPU with volatile device memory, and persistent memory that survives
+/// [`Gpu::crash`]. A clone is an independent GPU in the same state, a stopped launch included.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     config: Config,
@@ -62,13 +62,14 @@ impl Gpu {
         self.memory.free(address)
     }
 
-    /// Maps persistent memory that holds `image`. It stays mapped, at the same address, over crashes.
+    /// Maps persistent memory that holds `image`. It stays mapped, at the same address, over
+    /// crashes.
     pub fn map_persistent(&mut self, image: Vec<u8>) -> PmRange {
         self.memory.map(image)
     }
 
-    /// What threads (and the CPU) see in a PM range: every store done, persisted or not. Empty for a range that is not
-    /// of this GPU.
+    /// What threads (and the CPU) see in a PM range: every store done, persisted or not. Empty for
+    /// a range that is not of this GPU.
     pub fn persistent(&self, range: &PmRange) -> &[u8] {
         self.memory.slice(range.address, range.len).unwrap_or_default()
     }
@@ -76,7 +77,8 @@ impl Gpu {
     /// The same for the CPU to write while no kernel runs. What the CPU writes counts as persisted.
     ///
     /// # Errors
-    /// [`MemoryError::Busy`] while a launch is stopped, [`MemoryError::NotMapped`] for a range of another GPU.
+    /// [`MemoryError::Busy`] while a launch is stopped, [`MemoryError::NotMapped`] for a range of
+    /// another GPU.
     pub fn persistent_mut(&mut self, range: &PmRange) -> Result<&mut [u8], MemoryError> {
         self.idle()?;
         let PmRange { address, len } = *range;
@@ -96,7 +98,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Copies to device or persistent memory from the CPU, as a DMA does. What goes to PM counts as persisted.
+    /// Copies to device or persistent memory from the CPU, as a DMA does. What goes to PM counts as
+    /// persisted.
     ///
     /// # Errors
     /// [`MemoryError::NotMapped`], [`MemoryError::Busy`].
@@ -108,8 +111,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Address of a module's `.global` variable, which is made and initialised when first asked for or launched, and
-    /// again after a crash.
+    /// Address of a module's `.global` variable, which is made and initialised when first asked for
+    /// or launched, and again after a crash.
     ///
     /// # Errors
     /// [`MemoryError::NoSymbol`], [`MemoryError::Full`].
@@ -120,12 +123,12 @@ impl Gpu {
         Ok(self.load(&variables)?.base(*base) + offset)
     }
 
-    /// Runs a kernel to its end, or to [`Run::stop_at`]. A launch that is stopped when the next begins is abandoned:
-    /// its threads are gone and all that they stored persists.
+    /// Runs a kernel to its end, or to [`Run::stop_at`]. A launch that is stopped when the next
+    /// begins is abandoned: its threads are gone and all that they stored persists.
     ///
     /// # Errors
-    /// Arguments or a shape that do not fit, or the kernel's fault, after which the launch counts as stopped there:
-    /// it may be crashed, not resumed.
+    /// Arguments or a shape that do not fit, or the kernel's fault, after which the launch counts
+    /// as stopped there: it may be crashed, not resumed.
     pub fn launch(&mut self, entry: &Entry, launch: &Launch, run: &mut Run) -> Result<Outcome, LaunchError> {
         let kernel = &entry.code.name;
         self.running = None;
@@ -139,8 +142,8 @@ impl Gpu {
         self.go_on(run)
     }
 
-    /// Goes on with a stopped launch. `run`'s schedule and persistence are those it was launched with; only
-    /// `stop_at`, `budget` and `trace` are looked at.
+    /// Goes on with a stopped launch. `run`'s schedule and persistence are those it was launched
+    /// with; only `stop_at`, `budget` and `trace` are looked at.
     ///
     /// # Errors
     /// [`LaunchError::NotStopped`], or the kernel's fault.
@@ -165,8 +168,8 @@ impl Gpu {
         crash::pending(self.running.as_deref())
     }
 
-    /// The power fails: device memory and all threads are gone, each PM range holds what had persisted and what of
-    /// the pending stores `choice` lets through.
+    /// The power fails: device memory and all threads are gone, each PM range holds what had
+    /// persisted and what of the pending stores `choice` lets through.
     ///
     /// # Errors
     /// [`CrashError::NotTracked`] while a launch is stopped that does not track them.
@@ -184,7 +187,8 @@ impl Gpu {
         Ok(self.power_fails(made, "chosen by the caller"))
     }
 
-    /// What [`Gpu::crash`] would leave in each PM range, in the order of their mapping; the GPU itself goes on.
+    /// What [`Gpu::crash`] would leave in each PM range, in the order of their mapping; the GPU
+    /// itself goes on.
     ///
     /// # Errors
     /// As [`Gpu::crash`].
@@ -200,8 +204,8 @@ impl Gpu {
         crash::images(&self.memory, self.running.as_deref(), limit)
     }
 
-    /// Begins a launch that the caller drives, one warp instruction at a time. What it stores counts as persisted: a
-    /// caller that keeps time keeps what has persisted, too.
+    /// Begins a launch that the caller drives, one warp instruction at a time. What it stores
+    /// counts as persisted: a caller that keeps time keeps what has persisted, too.
     ///
     /// # Errors
     /// Arguments or a shape that do not fit.

@@ -42,9 +42,10 @@ pub enum Stop {
     Never,
     /// After this many steps (warp instructions) of the launch.
     Step(u64),
-    /// After this many persist events: steps that store to persistent memory or fence at system scope. Between two
-    /// of them what may have persisted does not change, so stopping after each visits every distinct crash state.
-    /// Needs [`Persistence::Counted`] or [`Persistence::Tracked`].
+    /// After this many persist events: steps that store to persistent memory or fence at system
+    /// scope. Between two of them what may have persisted does not change, so stopping after each
+    /// visits every distinct crash state. Needs [`Persistence::Counted`] or
+    /// [`Persistence::Tracked`].
     PersistEvent(u64),
 }
 

@@ -1,4 +1,5 @@
-//! Which registers a thread may still read: before its first instruction, only those have to be zero; before any other, only those are part of its state.
+//! Which registers a thread may still read: before its first instruction, only those have to be
+//! zero; before any other, only those are part of its state.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +62,8 @@ fn reads_besides(op: &Op) -> Vec<Source> {
     }
 }
 
-/// What is live before each instruction. Lanes are looked at one by one: no instruction gives a lane the value of one that does not execute
-/// it, too.
+/// What is live before each instruction. Lanes are looked at one by one: no instruction gives a
+/// lane the value of one that does not execute it, too.
 pub(crate) fn live_before_each(code: &Code) -> Box<[Live]> {
     let mut all = Vec::with_capacity(code.instructions.len());
     backward(code, |live| {
@@ -83,8 +84,9 @@ pub(crate) fn read_before_written(code: &Code) -> Box<[Register]> {
     first.numbers().take_while(|&number| (number as usize) < code.registers).collect()
 }
 
-/// Goes through the instructions from the last to the first, again and again, until what is live at the targets of jumps does not change any more; then
-/// once more, with a look at what is live before each.
+/// Goes through the instructions from the last to the first, again and again, until what is live at
+/// the targets of jumps does not change any more; then once more, with a look at what is live
+/// before each.
 fn backward(code: &Code, mut look: impl FnMut(&Set)) {
     let used: Vec<_> = code.instructions.iter().map(|ins| operands(code, ins)).collect();
     let jumps = code.instructions.iter().flat_map(|ins| targets(&ins.op));

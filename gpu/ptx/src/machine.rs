@@ -179,7 +179,8 @@ pub(crate) struct Running {
     pub last: Last,
     /// Slot and warp that round robin looked at last.
     pub cursor: (usize, usize),
-    /// A turn that a stop interrupted: a launch does the same whether it is stopped in between or not.
+    /// A turn that a stop interrupted: a launch does the same whether it is stopped in between or
+    /// not.
     pub unfinished: Option<Unfinished>,
     /// Where results are computed before they take a register's place.
     pub scratch: Box<Lanes>,

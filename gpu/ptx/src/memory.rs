@@ -1,7 +1,8 @@
 //! Device memory and persistent ranges: who owns an address.
 //!
-//! Each allocation starts at an address of its own that is a multiple of 4 GiB, so an access past its end hits nothing
-//! else, and the owner of an address is one look-up. Addresses are never used again.
+//! Each allocation starts at an address of its own that is a multiple of 4 GiB, so an access past
+//! its end hits nothing else, and the owner of an address is one look-up. Addresses are never used
+//! again.
 
 /// Persistent memory mapped into the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! What of persistent memory has persisted, and who has observed what.
 //!
-//! Each store to persistent memory is split into one [`Store`] for each aligned word of 8 bytes. It is visible at once
-//! and pends until a thread that did or observed it executes a fence of system scope. What a thread has observed is a
-//! graph: a [`Node`] holds stores, and names the nodes that were observed with it. A thread adds to a node of its own;
-//! when it releases, that node is closed and others may name it. A system fence walks the graph from the thread's
-//! node and persists what it finds; a node that was walked is empty ever after, so the work is linear in the stores.
+//! Each store to persistent memory is split into one [`Store`] for each aligned word of 8 bytes. It
+//! is visible at once and pends until a thread that did or observed it executes a fence of system
+//! scope. What a thread has observed is a graph: a [`Node`] holds stores, and names the nodes that
+//! were observed with it. A thread adds to a node of its own; when it releases, that node is closed
+//! and others may name it. A system fence walks the graph from the thread's node and persists what
+//! it finds; a node that was walked is empty ever after, so the work is linear in the stores.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -121,7 +122,8 @@ impl Tracker {
         &mut self.nodes[*slot as usize]
     }
 
-    /// A store of `bytes` of one word by `thread`; `before` is the word's visible content until now.
+    /// A store of `bytes` of one word by `thread`; `before` is the word's visible content until
+    /// now.
     pub fn store(&mut self, word: u64, before: u64, mut store: Store) {
         self.sequence += 1;
         store.sequence = self.sequence;
@@ -227,8 +229,9 @@ impl Tracker {
         }
     }
 
-    /// A store to a place where threads may synchronise: a strong one hands on what the thread's last fence covered
-    /// (or, if it releases, all), a weak one ends what was handed on there. An atomic's store keeps what was there.
+    /// A store to a place where threads may synchronise: a strong one hands on what the thread's
+    /// last fence covered (or, if it releases, all), a weak one ends what was handed on there. An
+    /// atomic's store keeps what was there.
     pub fn release(&mut self, thread: u64, place: Place, order: Order, atomic: bool) {
         let mut handed = Vec::new();
         if order.release && order.scope == Scope::System {
@@ -259,8 +262,8 @@ impl Tracker {
         !self.released.is_empty()
     }
 
-    /// A barrier: each of `waiting` observes what any of `arrived` (those who wait, and those who only came) did or
-    /// observed.
+    /// A barrier: each of `waiting` observes what any of `arrived` (those who wait, and those who
+    /// only came) did or observed.
     pub fn barrier(&mut self, arrived: &[u64], waiting: &[u64]) {
         let mut closed: Vec<u32> = arrived.iter().filter_map(|&thread| self.close(thread)).collect();
         closed.sort_unstable();
@@ -325,9 +328,9 @@ impl Tracker {
         }
     }
 
-    /// What crashes and later fences depend on, into a fingerprint: the pending stores, and for each
-    /// thread and place which of them were observed there. Nodes are told by the stores that they
-    /// lead to, as a fence persists all of these.
+    /// What crashes and later fences depend on, into a fingerprint: the pending stores, and for
+    /// each thread and place which of them were observed there. Nodes are told by the stores that
+    /// they lead to, as a fence persists all of these.
     pub fn take_into(&self, all: &mut Fingerprint) {
         self.take_pending_into(all);
         if self.words.is_empty() {
@@ -363,8 +366,8 @@ impl Tracker {
         }
     }
 
-    /// The pending stores that a node leads to, each by its word and its place there, with what else
-    /// tells how it was observed.
+    /// The pending stores that a node leads to, each by its word and its place there, with what
+    /// else tells how it was observed.
     fn leads_to(&self, node: u32, how: u64, block: u64) -> Observed {
         let (mut walk, mut walked, mut stores) = (vec![node], vec![node], Vec::new());
         while let Some(index) = walk.pop() {

@@ -27,7 +27,8 @@ pub(crate) fn pick(running: &mut Running) -> Option<Part> {
     }
 }
 
-/// A part of the block that is held up, when it is to run; else of another one, each in turn; whoever can, where the other cannot.
+/// A part of the block that is held up, when it is to run; else of another one, each in turn;
+/// whoever can, where the other cannot.
 fn pick_held(running: &mut Running, held: u64) -> Option<Part> {
     let turn = running.picker.next_turn();
     let runs = running.picker.held_runs();
@@ -54,7 +55,8 @@ fn last_part(running: &Running, slot: usize, block: &Block) -> Option<Part> {
     Some((slot, warp, index))
 }
 
-/// The next warp after the cursor that can run. Past the last block, one more is started if there is room.
+/// The next warp after the cursor that can run. Past the last block, one more is started if there
+/// is room.
 fn scan(running: &mut Running, cursor: &mut (usize, usize)) -> Option<Part> {
     let warps = running.blocks[0].warps.len();
     let (mut slot, mut warp) = *cursor;

@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Run;
 
-/// The order in which warps (and the parts of a diverged warp) run. Each is deterministic, so that a failure is
-/// replayed by its schedule and its step.
+/// The order in which warps (and the parts of a diverged warp) run. Each is deterministic, so that
+/// a failure is replayed by its schedule and its step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
     /// Each warp in turn for a fixed number of steps: the fastest.
@@ -16,8 +16,9 @@ pub enum Schedule {
     Seeded(u64),
     /// The choices of an earlier run, then the first that is possible. See [`every_schedule`].
     Replay(Choices),
-    /// A block runs first, for so many warp instructions; then all others run to their ends, and then it goes on: a thread that is held up
-    /// anywhere, for long. Others that wait for it are not let run for ever.
+    /// A block runs first, for so many warp instructions; then all others run to their ends, and
+    /// then it goes on: a thread that is held up anywhere, for long. Others that wait for it are
+    /// not let run for ever.
     Held {
         /// Number of the block.
         block: u64,
@@ -83,14 +84,16 @@ pub struct Explored {
     pub complete: bool,
 }
 
-/// Calls `body` with every schedule that preempts a running warp at most `preemptions` times (depth first, each
-/// replayed from the start), until `limit` schedules were run. Parts of warps are only preempted before instructions
-/// that other threads can notice: accesses to global and shared memory, fences, barriers. One that jumps backward
-/// gives way to the next, so that loops that wait end. `body` must launch exactly once with the [`Run`] it is given
-/// (it may resume that launch, crash it, and recover with runs of its own).
+/// Calls `body` with every schedule that preempts a running warp at most `preemptions` times (depth
+/// first, each replayed from the start), until `limit` schedules were run. Parts of warps are only
+/// preempted before instructions that other threads can notice: accesses to global and shared
+/// memory, fences, barriers. One that jumps backward gives way to the next, so that loops that wait
+/// end. `body` must launch exactly once with the [`Run`] it is given (it may resume that launch,
+/// crash it, and recover with runs of its own).
 ///
 /// # Errors
-/// The first error of `body`. [`crate::Crash::replay`] and [`crate::Fault::schedule`] name the choices.
+/// The first error of `body`. [`crate::Crash::replay`] and [`crate::Fault::schedule`] name the
+/// choices.
 pub fn every_schedule<E>(
     preemptions: u32,
     limit: u64,
@@ -120,7 +123,8 @@ pub(crate) struct Picker {
     random: ChaCha8Rng,
     made: usize,
     spent: u32,
-    /// Warp instructions that the block that is to be held up has to run before, and others may while it is.
+    /// Warp instructions that the block that is to be held up has to run before, and others may
+    /// while it is.
     held: [u64; 2],
     /// Options of the choice that is asked for.
     undecided: Option<u32>,
@@ -143,7 +147,8 @@ impl Picker {
         Self { schedule, random: ChaCha8Rng::seed_from_u64(seed), made: 0, spent: 0, held, undecided: None }
     }
 
-    /// Steps of the next turn, and whether it ends before the next instruction that others can notice.
+    /// Steps of the next turn, and whether it ends before the next instruction that others can
+    /// notice.
     pub fn turn(&mut self) -> (u64, bool) {
         match self.schedule {
             Schedule::RoundRobin => (TURN, false),
@@ -165,7 +170,8 @@ impl Picker {
         }
     }
 
-    /// Whether a block that is to be held up runs now, rather than the others: it is its turn, or theirs is over.
+    /// Whether a block that is to be held up runs now, rather than the others: it is its turn, or
+    /// theirs is over.
     pub fn held_runs(&self) -> bool {
         self.held[0] > 0 || self.held[1] == 0
     }
@@ -203,8 +209,8 @@ impl Picker {
         self.spent
     }
 
-    /// One of `options` parts. `next` has the turn by default; `free` when the part that ran last cannot go on, so that
-    /// choosing another costs nothing. None where that is to be asked for.
+    /// One of `options` parts. `next` has the turn by default; `free` when the part that ran last
+    /// cannot go on, so that choosing another costs nothing. None where that is to be asked for.
     pub fn choose(&mut self, options: usize, next: usize, free: bool) -> Option<usize> {
         let Schedule::Replay(choices) = &mut self.schedule else { return Some(next) };
         if options == 1 || (!free && self.spent >= choices.preemptions) {

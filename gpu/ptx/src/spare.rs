@@ -1,5 +1,5 @@
-//! Memory of blocks that have ended, kept for those that start: most launches of crash tests run a handful of warps for microseconds, on a GPU that
-//! was made for them.
+//! Memory of blocks that have ended, kept for those that start: most launches of crash tests run a
+//! handful of warps for microseconds, on a GPU that was made for them.
 
 use std::cell::RefCell;
 

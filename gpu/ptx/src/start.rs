@@ -13,7 +13,8 @@ use crate::{ArgumentError, Arguments, Counts, Launch, LaunchError, Persistence, 
 /// Shared memory that a block can have on the card that this models.
 const MOST_SHARED: u64 = 227 << 10;
 
-/// Threads whose observations are tracked at most: they take some 60 bytes each before they have stored anything.
+/// Threads whose observations are tracked at most: they take some 60 bytes each before they have
+/// stored anything.
 const MOST_TRACKED: u64 = 1 << 24;
 
 /// A module's variables in device memory.

@@ -1,5 +1,5 @@
-//! What a launch's future depends on, and nothing else: of two launches with the same, each schedule
-//! goes on alike.
+//! What a launch's future depends on, and nothing else: of two launches with the same, each
+//! schedule goes on alike.
 
 use crate::code::{Code, Live, Op};
 use crate::fingerprint::Fingerprint;

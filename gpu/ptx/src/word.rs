@@ -47,8 +47,8 @@ impl Word {
         Some(Word { durable: self.image(chosen), oldest, later: rest.collect() })
     }
 
-    /// The stores that have to have persisted when those of `chosen` have (bit or index true): the earlier ones to
-    /// the same bytes, and theirs.
+    /// The stores that have to have persisted when those of `chosen` have (bit or index true): the
+    /// earlier ones to the same bytes, and theirs.
     pub fn close(&self, chosen: &mut [bool]) {
         let mut bytes = 0;
         let (first, rest) = chosen.split_first_mut().expect("a word has a store");

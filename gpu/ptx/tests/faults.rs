@@ -1,4 +1,5 @@
-//! What a kernel, its launch or its text must not do: each is an error that says what, where and by whom.
+//! What a kernel, its launch or its text must not do: each is an error that says what, where and by
+//! whom.
 
 mod common;
 

@@ -204,7 +204,8 @@ fn conversions_to_floats_round_as_they_say() {
 
 #[test]
 fn directed_rounding_of_single_precision() {
-    // Against double precision, where the exact value is one: bounds the result from the right side, and tightly.
+    // Against double precision, where the exact value is one: bounds the result from the right
+    // side, and tightly.
     let shorten = |bits: u64| f32::from_bits(bits as u32 & 0xffff_f000);
     for (name, sign) in [("rz", 0), ("rm", -1), ("rp", 1)] {
         let right = move |exact: f64, found: f32| {

@@ -1,5 +1,5 @@
-//! Inserts into a hierarchical coalesced log, crashed at every point: with its fences an entry that a tail covers is
-//! whole; without the first of them it is not, and that is found.
+//! Inserts into a hierarchical coalesced log, crashed at every point: with its fences an entry that
+//! a tail covers is whole; without the first of them it is not, and that is found.
 
 mod common;
 
@@ -40,7 +40,8 @@ impl Log {
     }
 }
 
-/// Crash points with some torn entry, of all persist events of one schedule, each with several choices.
+/// Crash points with some torn entry, of all persist events of one schedule, each with several
+/// choices.
 fn bad_points(kernel: &str, schedule: Schedule) -> (u64, u64) {
     let module = common::module("hcl");
     let mut log = Log::new(2, 32);

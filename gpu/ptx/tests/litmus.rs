@@ -1,5 +1,5 @@
-//! What may have persisted after a crash, as exact sets: every image that is reached at any point of any schedule is
-//! listed, and every image listed is reached.
+//! What may have persisted after a crash, as exact sets: every image that is reached at any point
+//! of any schedule is listed, and every image listed is reached.
 
 mod common;
 
@@ -122,8 +122,8 @@ fn atomics_persist_in_their_order() {
 fn blocks_wait_for_each_other_when_both_are_resident() {
     use nearpm_ptx::{FaultKind, Launch, LaunchError, Persistence, Run, Schedule};
     let module = common::module("litmus");
-    // Block 1 raises the flag in the first kernel's place of block 0: here block 1 waits for block 0, and the other
-    // way round when it is started first.
+    // Block 1 raises the flag in the first kernel's place of block 0: here block 1 waits for block
+    // 0, and the other way round when it is started first.
     for schedule in [Schedule::RoundRobin, Schedule::Seeded(1), Schedule::Seeded(2), Schedule::Seeded(3)] {
         for (kernel, resident, ends) in [("observed", 1, true), ("waits_first", 2, true), ("waits_first", 1, false)] {
             let mut gpu = nearpm_ptx::Gpu::new(nearpm_ptx::Config { resident_blocks: resident, ..Default::default() });

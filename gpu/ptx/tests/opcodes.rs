@@ -1,4 +1,5 @@
-//! Opcodes on integers, bits, comparisons, atomics: against arithmetic written another way, on random values and on those at the edges.
+//! Opcodes on integers, bits, comparisons, atomics: against arithmetic written another way, on
+//! random values and on those at the edges.
 
 mod opcode;
 
@@ -188,7 +189,8 @@ fn carries_make_wider_sums() {
 
 #[test]
 fn carries_make_wider_products() {
-    // The upper half of a product of 64 bits by 64 bits, from parts of 32 bits, as 128-bit integers are multiplied.
+    // The upper half of a product of 64 bits by 64 bits, from parts of 32 bits, as 128-bit integers
+    // are multiplied.
     let body = "mov.b64 {%r4, %r5}, %d0;\nmov.b64 {%r6, %r7}, %d1;\nmul.lo.u32 %r0, %r4, %r6;\nmul.hi.u32 %r1, %r4, %r6;\n\
                 mad.lo.cc.u32 %r1, %r5, %r6, %r1;\nmadc.hi.u32 %r2, %r5, %r6, 0;\nmad.lo.cc.u32 %r1, %r4, %r7, %r1;\n\
                 madc.hi.cc.u32 %r2, %r4, %r7, %r2;\nmadc.hi.u32 %r3, %r5, %r7, 0;\nmad.lo.cc.u32 %r2, %r5, %r7, %r2;\n\
@@ -234,7 +236,8 @@ fn atomics_apply_lane_by_lane() {
         ("dec", "u32", 32),
     ] {
         let register = if n == 32 { "r" } else { "d" };
-        // Each lane has a shared word of its own: first value a, then the atomic with b. Old and new are combined.
+        // Each lane has a shared word of its own: first value a, then the atomic with b. Old and
+        // new are combined.
         let body = format!(
             ".shared .align 8 .b64 spots[32];\nmov.u32 %r6, %tid.x;\nmul.wide.u32 %d6, %r6, 8;\nmov.u64 %d7, spots;\n\
              add.u64 %d7, %d7, %d6;\nst.shared.u64 [%d7], 0;\nst.shared.b{n} [%d7], %{register}0;\n\

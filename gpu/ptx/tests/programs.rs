@@ -1,4 +1,5 @@
-//! What NVRTC makes of kernels that use divergence, locks, barriers, shuffles, shared and local memory, calls.
+//! What NVRTC makes of kernels that use divergence, locks, barriers, shuffles, shared and local
+//! memory, calls.
 
 mod common;
 
@@ -230,7 +231,8 @@ fn the_trace_names_step_warp_lanes_line_and_instruction() {
     assert!(lines.iter().any(|line| line.contains("st.global.u32")), "{lines:?}");
 }
 
-/// Registers that a kernel reads before it writes them are zero, whatever ran in the same memory before.
+/// Registers that a kernel reads before it writes them are zero, whatever ran in the same memory
+/// before.
 #[test]
 fn registers_begin_as_zero() {
     let fill = "mov.u32 %r2, -1; mov.u32 %r3, -1; mov.u32 %r4, -1; mov.u32 %r5, -1;";

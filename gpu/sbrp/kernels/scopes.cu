@@ -1,8 +1,10 @@
-// Small kernels with and without mistakes in scopes: what the checker of `nearpm sbrp scopes` must find, and what it must not. A comment `finds: ...` names
-// what is found at its line; launches are of two blocks.
+// Small kernels with and without mistakes in scopes: what the checker of `nearpm sbrp scopes` must
+// find, and what it must not. A comment `finds: ...` names what is found at its line; launches are
+// of two blocks.
 #include "nearpm_sbrp.cuh"
 
-// Block sums in PM, the result by the last block: Fig. 3 of the paper, with the device scope that it needs.
+// Block sums in PM, the result by the last block: Fig. 3 of the paper, with the device scope that
+// it needs.
 extern "C" __global__ void final_sum(sbrp_u32 *sums, sbrp_u32 *total) {
     if (threadIdx.x != 0) return;
     pRel_dev(&sums[blockIdx.x], blockIdx.x + 1);

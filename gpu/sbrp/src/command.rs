@@ -49,7 +49,8 @@ pub enum SbrpCommand {
         #[arg(long, default_value_t = 100_000)]
         programs: u64,
     },
-    /// Find releases and acquires of a CUDA program that are missing or too narrow, and say at which line
+    /// Find releases and acquires of a CUDA program that are missing or too narrow, and say at
+    /// which line
     Scopes {
         /// Its PTX; with NVRTC's --generate-line-info lines are those of the source
         ptx: PathBuf,
@@ -62,8 +63,8 @@ pub enum SbrpCommand {
         /// Threads of a block
         #[arg(long, default_value_t = 64)]
         threads: u32,
-        /// Arguments in order: pm:BYTES and gpu:BYTES are pointers to zeros, pm:BYTES:WORD to that word again and again, others numbers of
-        /// 32 bits
+        /// Arguments in order: pm:BYTES and gpu:BYTES are pointers to zeros, pm:BYTES:WORD to that
+        /// word again and again, others numbers of 32 bits
         #[arg(long, value_delimiter = ',')]
         arguments: Vec<Argument>,
         /// Interleavings of warps that are run

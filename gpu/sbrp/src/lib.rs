@@ -1,5 +1,6 @@
-//! Scoped buffered release persistency (SBRP) of GPUs: Pandey, Kamath and Basu, ASPLOS '23 ("the paper"), executable. What the paper leaves open, and
-//! why it is completed as it is here: `docs/sbrp.md`.
+//! Scoped buffered release persistency (SBRP) of GPUs: Pandey, Kamath and Basu, ASPLOS '23 ("the
+//! paper"), executable. What the paper leaves open, and why it is completed as it is here:
+//! `docs/sbrp.md`.
 //!
 //! ```
 //! use nearpm_sbrp::explain::{Explanation, explain, state};
@@ -28,8 +29,9 @@
 //!
 //! # Fault model
 //!
-//! The power may fail in every state. PM keeps what is durable, word by word of eight bytes; caches, buffers, volatile memory and threads are lost. What the
-//! world was told before (a mark, a register that was reported, the end of a launch) it remembers.
+//! The power may fail in every state. PM keeps what is durable, word by word of eight bytes;
+//! caches, buffers, volatile memory and threads are lost. What the world was told before (a mark, a
+//! register that was reported, the end of a launch) it remembers.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -5,17 +5,19 @@ use std::fmt;
 /// A persistency model: which stores to persistent memory (PM) must be durable when another is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Model {
-    /// Stores become durable in the order in which they become visible (Pelley et al., ISCA '14; section 2 of the paper).
+    /// Stores become durable in the order in which they become visible (Pelley et al., ISCA '14;
+    /// section 2 of the paper).
     Strict,
-    /// GPM's implicit model (section 4): every ordering operation is a barrier of the whole system that waits until the
-    /// thread's earlier persists are durable. It drains volatile stores, too.
+    /// GPM's implicit model (section 4): every ordering operation is a barrier of the whole system
+    /// that waits until the thread's earlier persists are durable. It drains volatile stores, too.
     Epoch,
-    /// The same, but a barrier drains stores to PM only ("Epoch" of the paper's figures, section 7). What may be durable
-    /// after a crash is the same; what a barrier costs is not.
+    /// The same, but a barrier drains stores to PM only ("Epoch" of the paper's figures, section
+    /// 7). What may be durable after a crash is the same; what a barrier costs is not.
     EpochPm,
     /// Boxes 1 and 2 of the paper to the letter, with their holes.
     SbrpAsPublished,
-    /// Scoped buffered release persistency, completed: same location, cumulativity, flags in PM, end of a kernel.
+    /// Scoped buffered release persistency, completed: same location, cumulativity, flags in PM,
+    /// end of a kernel.
     Sbrp,
 }
 
@@ -67,8 +69,8 @@ impl Scope {
         }
     }
 
-    /// Whether the scope of a thread's operation holds another thread, which is of the same block or not. There is one
-    /// GPU.
+    /// Whether the scope of a thread's operation holds another thread, which is of the same block
+    /// or not. There is one GPU.
     pub fn holds(self, same_block: bool) -> bool {
         same_block || self >= Scope::Device
     }
@@ -89,7 +91,8 @@ pub enum Operation {
     Acquire(Scope),
     /// `pRel_block(x, value)`, `pRel_dev(x, value)`.
     Release(Scope),
-    /// A fence of the volatile memory model: `__threadfence_block()`, `__threadfence()`, `__threadfence_system()`.
+    /// A fence of the volatile memory model: `__threadfence_block()`, `__threadfence()`,
+    /// `__threadfence_system()`.
     Fence(Scope),
     /// `__syncthreads()`.
     Barrier,

@@ -1,4 +1,5 @@
-//! Random programs, as the text of litmus tests: what finds a difference prints it ready to be kept.
+//! Random programs, as the text of litmus tests: what finds a difference prints it ready to be
+//! kept.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,7 +11,8 @@ use crate::rules::{Rule, Semantics};
 /// Most instructions of a random program.
 pub const MOST: usize = 8;
 
-/// A program of a seed, and a semantics to run it in: a model, in every other program without one of its rules.
+/// A program of a seed, and a semantics to run it in: a model, in every other program without one
+/// of its rules.
 pub struct Trial {
     /// The text of the litmus test; its `allowed` is a placeholder.
     pub text: String,

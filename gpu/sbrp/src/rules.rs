@@ -1,4 +1,5 @@
-//! The rules of the models, one by one. Each can be dropped in both forms, which is how the litmus tests are themselves tested.
+//! The rules of the models, one by one. Each can be dropped in both forms, which is how the litmus
+//! tests are themselves tested.
 
 use crate::Model;
 
@@ -19,7 +20,8 @@ macro_rules! rules {
                 match self { $(Rule::$variant => $name),* }
             }
 
-            /// Where the rule comes from: a section of the paper, or "completed" with the choice that `docs/sbrp.md` defends.
+            /// Where the rule comes from: a section of the paper, or "completed" with the choice
+            /// that `docs/sbrp.md` defends.
             pub fn source(self) -> &'static str {
                 match self { $(Rule::$variant => $source),* }
             }

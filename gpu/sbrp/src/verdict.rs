@@ -18,7 +18,8 @@ pub fn outcomes(test: &Test, model: Model) -> BTreeSet<Outcome> {
     axiomatic::outcomes(test, Semantics::of(model))
 }
 
-/// What is wrong with a test: differences from what it allows, in either form; none if all is as it says.
+/// What is wrong with a test: differences from what it allows, in either form; none if all is as it
+/// says.
 ///
 /// # Errors
 /// If the machine has too many states.

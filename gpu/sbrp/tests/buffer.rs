@@ -1,4 +1,5 @@
-//! The persist buffer against the model: no state that the model does not allow, and every rule counts.
+//! The persist buffer against the model: no state that the model does not allow, and every rule
+//! counts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,7 +62,8 @@ fn each_rule_is_missed_by_a_litmus_test() {
     }
 }
 
-/// What another warp persists meanwhile does not keep a `dFence` from its end (its counter would never be zero).
+/// What another warp persists meanwhile does not keep a `dFence` from its end (its counter would
+/// never be zero).
 #[test]
 fn a_dfence_ends_though_others_persist() {
     let ends = |rules: BufferRules| {
@@ -70,7 +72,8 @@ fn a_dfence_ends_though_others_persist() {
         assert_eq!(buffer.order(0, Kind::DFence), Answer::Held);
         let mut under_way = 0u32;
         (0..10_000).find(|turn| {
-            // Another warp persists a line in each turn; memory takes a while for each and answers one at a time.
+            // Another warp persists a line in each turn; memory takes a while for each and answers
+            // one at a time.
             buffer.persist(1, 1 + turn % 7);
             let sent = buffer.flush();
             under_way += u32::from(matches!(sent, Flush::Line(_)));
@@ -109,7 +112,8 @@ fn a_warp_that_waits_for_a_line_goes_on_though_others_persist() {
     assert_eq!(goes_on(BufferRules::without(BufferRule::OrderFrees)), None, "starvation, as the paper's text has it");
 }
 
-/// A warp that waits for a line (EDM) always goes on: the head never waits for a warp, only for memory.
+/// A warp that waits for a line (EDM) always goes on: the head never waits for a warp, only for
+/// memory.
 #[test]
 fn the_head_waits_for_memory_only() {
     let mut buffer = PersistBuffer::new(BufferRules::all(), Sizes { entries: 4, outstanding: 1 });

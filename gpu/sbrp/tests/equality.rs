@@ -1,4 +1,5 @@
-//! The two forms of each model allow the same outcomes: a sample of the campaign (`nearpm sbrp campaign`).
+//! The two forms of each model allow the same outcomes: a sample of the campaign
+//! (`nearpm sbrp campaign`).
 
 use nearpm_sbrp::campaign::{Record, compare, run};
 use nearpm_sbrp::random::trial;

@@ -85,7 +85,8 @@ fn what_is_refused_names_both_lines() {
     assert_eq!(found, Explanation::Refused(refused));
 }
 
-/// Neither form of the completed model allows what the model it is compared with as the stronger forbids.
+/// Neither form of the completed model allows what the model it is compared with as the stronger
+/// forbids.
 #[test]
 fn models_are_as_strong_as_they_are_said_to_be() {
     for (name, test) in tests() {

@@ -1,4 +1,5 @@
-//! The checker of scopes: what the kernels of `kernels/scopes.cu` say of themselves is found at its line, and nothing else.
+//! The checker of scopes: what the kernels of `kernels/scopes.cu` say of themselves is found at its
+//! line, and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -80,11 +81,13 @@ fn each_narrowed_scope_is_found() {
 
 const EMPTY: u32 = 0x8000_0000;
 
-/// Programs of the paper, right as they are, with every scope of them made narrower and every operation made plain: what is found.
+/// Programs of the paper, right as they are, with every scope of them made narrower and every
+/// operation made plain: what is found.
 fn of_the_paper(kernel: &str) -> Job {
     let (pm, volatile, number) = (|bytes| Argument::Pm(bytes, EMPTY), Argument::Volatile, Argument::Number);
     let arguments = match kernel {
-        // Entries, their capacity, the queues' heads, commands, entries of a command, flags of the threads, what was removed.
+        // Entries, their capacity, the queues' heads, commands, entries of a command, flags of the
+        // threads, what was removed.
         "sbrp_mq" => {
             vec![
                 Argument::Pm(2048, 0),

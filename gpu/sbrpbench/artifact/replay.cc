@@ -1,7 +1,10 @@
-// Runs on the GPGPU-Sim of the SBRP artifact (csl-iisc/SBRP-ASPLOS23) what `nearpm gpusim export` has written, and says how many words of persistent
-// memory differ in the end from the interpreter's. The artifact is no part of this project; docs/gpusim.md says how it was built, and what it gave.
+// Runs on the GPGPU-Sim of the SBRP artifact (csl-iisc/SBRP-ASPLOS23) what `nearpm gpusim export`
+// has written, and says how many words of persistent memory differ in the end from the
+// interpreter's. The artifact is no part of this project; docs/gpusim.md says how it was built, and
+// what it gave.
 //
-// With S its folder `simulator`, built, O the folder of its objects, and C a folder with CUDA's headers and bin/ptxas:
+// With S its folder `simulator`, built, O the folder of its objects, and C a folder with CUDA's
+// headers and bin/ptxas:
 //
 //     g++ -std=c++11 -DCUDART_VERSION=11040 -IC/include -IS/libcuda -IS/src -IO/cuda-sim -IO \
 //         -c replay.cc

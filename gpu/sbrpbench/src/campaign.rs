@@ -42,7 +42,8 @@ const STRIDE: u64 = 200;
 /// Goes on with a campaign up to so many crashes. Crash `i` is the same in each campaign.
 ///
 /// # Errors
-/// A record that cannot be read or written, one of another timing, or a run that the model does not allow.
+/// A record that cannot be read or written, one of another timing, or a run that the model does not
+/// allow.
 pub fn run(path: &Path, crashes: u64, mut progress: impl FnMut(u64)) -> Result<Record> {
     let mut record = read(path)?;
     let mut runs: BTreeMap<(usize, usize), Recorded> = BTreeMap::new();

@@ -42,7 +42,8 @@ pub enum GpusimCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print what the programs' warps and persist buffers wait for, and the cycles that their persists take at least.
+    /// Print what the programs' warps and persist buffers wait for, and the cycles that their
+    /// persists take at least.
     Stalls {
         /// The configuration.
         #[arg(long, default_value = "artifact-sbrp-near")]
@@ -54,7 +55,8 @@ pub enum GpusimCommand {
         #[arg(long, value_name = "NAME=VALUE")]
         set: Vec<String>,
     },
-    /// Crash the programs at random cycles, recover, and look at what is found; goes on where the record ends.
+    /// Crash the programs at random cycles, recover, and look at what is found; goes on where the
+    /// record ends.
     Crash {
         /// Crashes in all.
         #[arg(long, default_value_t = 10_000)]
@@ -77,7 +79,8 @@ pub enum GpusimCommand {
         #[arg(long, value_enum, default_value = "hardware")]
         lowering: Lowering,
     },
-    /// Take each rule of the persist buffer away, and each persist operation of the programs, and say who sees it.
+    /// Take each rule of the persist buffer away, and each persist operation of the programs, and
+    /// say who sees it.
     Mutants,
     /// Print the configurations' names, and the bits that the persist buffer of each adds to an SM.
     Configurations,

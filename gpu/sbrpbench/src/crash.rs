@@ -1,4 +1,5 @@
-//! Crashes: a run is recorded once, and what was durable at any cycle of it is recovered and looked at.
+//! Crashes: a run is recorded once, and what was durable at any cycle of it is recovered and looked
+//! at.
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Runs a program; at each of its cycles what is durable is held against the model, and in the end against what it
-    /// has stored.
+    /// Runs a program; at each of its cycles what is durable is held against the model, and in the
+    /// end against what it has stored.
     ///
     /// # Errors
     /// It did not run, or something is durable that the model does not allow.
@@ -93,8 +94,9 @@ impl Recorded {
         self.changed(|bytes| self.events[..events].iter().for_each(|event| event.apply(self.base, bytes)))
     }
 
-    /// Images that the model allows at a crash, of at most so many stores spread over the run: for each the smallest that
-    /// has it, and the largest that lacks it. This hardware need not leave them.
+    /// Images that the model allows at a crash, of at most so many stores spread over the run: for
+    /// each the smallest that has it, and the largest that lacks it. This hardware need not leave
+    /// them.
     pub fn allowed_images(&self, stores: usize) -> impl Iterator<Item = (String, Vec<u32>)> {
         let allowed = self.allowed.iter();
         let spread = move |allowed: &Allowed| (0..allowed.stores()).step_by(allowed.stores() / stores + 1);

@@ -125,7 +125,8 @@ impl Device for Simulated {
     }
 }
 
-/// The interpreter with one range of persistent memory. What is stored there is durable when a kernel has ended.
+/// The interpreter with one range of persistent memory. What is stored there is durable when a
+/// kernel has ended.
 pub struct Interpreted {
     gpu: Gpu,
     lowering: Lowering,
@@ -151,8 +152,8 @@ impl Interpreted {
         self.steps
     }
 
-    /// The power is to fail after so many warp instructions; the launch is an error then. Of what had not persisted a
-    /// random part survives.
+    /// The power is to fail after so many warp instructions; the launch is an error then. Of what
+    /// had not persisted a random part survives.
     pub fn crash_at(&mut self, step: u64, seed: u64) {
         self.crash = Some((step, seed));
     }

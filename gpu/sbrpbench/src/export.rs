@@ -1,4 +1,5 @@
-//! A program's launches as files, so that another simulator can run the same kernels on the same data: `docs/gpusim.md`, "The artifact's own simulator".
+//! A program's launches as files, so that another simulator can run the same kernels on the same
+//! data: `docs/gpusim.md`, "The artifact's own simulator".
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +12,9 @@ use crate::device::{Device, Interpreted, Shape, as_bytes};
 use crate::kernels::{Lowering, text};
 use crate::programs::{Size, program};
 
-/// Writes into a folder: `kernels.ptx`; `launches.txt`, which lists memory (`pm BYTES FILE`, `volatile BYTES FILE`) and launches
-/// (`launch KERNEL BLOCKS THREADS ARGUMENT...`) in their order; the files that memory holds; and `expected.bin`, what PM holds in the end.
+/// Writes into a folder: `kernels.ptx`; `launches.txt`, which lists memory (`pm BYTES FILE`,
+/// `volatile BYTES FILE`) and launches (`launch KERNEL BLOCKS THREADS ARGUMENT...`) in their order;
+/// the files that memory holds; and `expected.bin`, what PM holds in the end.
 ///
 /// # Errors
 /// A file that cannot be written, or a program that does not run.

@@ -62,7 +62,8 @@ pub struct Change {
     at: usize,
 }
 
-/// Fences that are left out, scopes that are made narrower, and releases and acquires that are made plain.
+/// Fences that are left out, scopes that are made narrower, and releases and acquires that are made
+/// plain.
 const CHANGES: [(&str, &str); 6] = [
     ("fence.acq_rel.gpu;", ""),
     ("fence.acq_rel.sys;", ""),

@@ -1,6 +1,6 @@
 #![forbid(unsafe_code)]
-//! The six programs of SBRP (ASPLOS 2023) with their recovery, on the timing simulator and on the interpreter; the
-//! paper's figures, crash campaigns, and mutants of the persist buffer.
+//! The six programs of SBRP (ASPLOS 2023) with their recovery, on the timing simulator and on the
+//! interpreter; the paper's figures, crash campaigns, and mutants of the persist buffer.
 
 pub mod campaign;
 pub mod command;

@@ -1,5 +1,5 @@
-//! Mutants: the buffer with one rule less, and the programs with one persist operation less or of narrower scope. Each is to be seen
-//! by the model, or by a recovery that fails.
+//! Mutants: the buffer with one rule less, and the programs with one persist operation less or of
+//! narrower scope. Each is to be seen by the model, or by a recovery that fails.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub enum Seen {
     Nobody,
 }
 
-/// Hardware on which mutants are looked for: small, so that buffers fill, with slow and with fast persists.
+/// Hardware on which mutants are looked for: small, so that buffers fill, with slow and with fast
+/// persists.
 pub fn hardware() -> Vec<(&'static str, Config)> {
     // With versions, which the named configuration leaves out, so that they are looked at, too.
     let named = |name: &str| {
@@ -68,7 +69,8 @@ pub fn found(config: &Config, program: &dyn Program) -> Option<String> {
     if let Err(error) = Recorded::of_recovery(config, program, late) {
         return Some(format!("in the recovery: {error:#}"));
     }
-    // Some crashes of a run that the model allows throughout: a recovery may need more than the model says.
+    // Some crashes of a run that the model allows throughout: a recovery may need more than the
+    // model says.
     let step = (recorded.events() / 8).max(1);
     (0..=recorded.events()).step_by(step).find_map(|events| {
         recover(program, &recorded.image(events)).err().map(|error| format!("crash after {events} changes: {error:#}"))
@@ -85,7 +87,8 @@ pub fn harmless(rule: Rule) -> Option<&'static str> {
     }
 }
 
-/// Why no crash shows that an operation of a program is changed: no value that recovery finds depends on it.
+/// Why no crash shows that an operation of a program is changed: no value that recovery finds
+/// depends on it.
 pub fn no_crash_shows(change: &Change) -> Option<&'static str> {
     match (change.kernel.as_str(), change.right, change.number) {
         ("sbrp_red" | "sbrp_scan", ..) => Some(
@@ -104,8 +107,9 @@ pub fn no_crash_shows(change: &Change) -> Option<&'static str> {
 /// Crashes of a run that are looked at, at most, spread over it.
 const CRASHES: usize = 160;
 
-/// Changes a persist operation of a program's kernels, and looks whether a crash of a run, or of a recovery, is not
-/// recovered from: first with images that the model allows, then with those that the hardware leaves.
+/// Changes a persist operation of a program's kernels, and looks whether a crash of a run, or of a
+/// recovery, is not recovered from: first with images that the model allows, then with those that
+/// the hardware leaves.
 ///
 /// # Errors
 /// The changed kernels are no PTX, or the programs cannot be made.
@@ -148,8 +152,8 @@ fn found_with(config: &Config, program: &dyn Program, kernels: &Arc<Module>, by_
     })
 }
 
-/// A crash of a run, or of a recovery, that is not recovered from: of those that the model allows, or that the hardware
-/// leaves.
+/// A crash of a run, or of a recovery, that is not recovered from: of those that the model allows,
+/// or that the hardware leaves.
 pub fn found_in(program: &dyn Program, recorded: &Recorded, by_model: bool) -> Option<String> {
     let crash = |what: String, image: &[u32]| recover(program, image).err().map(|error| format!("{what}: {error:#}"));
     if by_model && let Some(found) = recorded.allowed_images(CRASHES).find_map(|(what, image)| crash(what, &image)) {

@@ -1,5 +1,5 @@
-//! What the programs wait for on a configuration: of warps' time, of persist buffers' time, and of what the writes of
-//! persistent memory take at least.
+//! What the programs wait for on a configuration: of warps' time, of persist buffers' time, and of
+//! what the writes of persistent memory take at least.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ pub struct Waits {
     pub statistics: Statistics,
     /// What warps and persist buffers waited for.
     pub stalls: Stalls,
-    /// Cycles that its launches take before their first instruction, and its persists at the bandwidth of persistent
-    /// memory: no buffer makes it faster, its last flush counted.
+    /// Cycles that its launches take before their first instruction, and its persists at the
+    /// bandwidth of persistent memory: no buffer makes it faster, its last flush counted.
     pub least: u64,
 }
 

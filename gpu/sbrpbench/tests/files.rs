@@ -33,7 +33,8 @@ fn a_figure_takes_its_runs_from_the_record() {
     assert!(print().unwrap_err().to_string().contains("line 12 is no run"));
 }
 
-/// A record of crashes is gone on with, but not one of another timing, or of a time when it had none.
+/// A record of crashes is gone on with, but not one of another timing, or of a time when it had
+/// none.
 #[test]
 fn crashes_of_another_timing_are_no_record() {
     let path = place("crashes").join("crashes.json");

@@ -1,4 +1,5 @@
-//! Each rule of the persist buffer is needed: without it, the model or a recovery finds something wrong.
+//! Each rule of the persist buffer is needed: without it, the model or a recovery finds something
+//! wrong.
 
 use nearpm_gpusim::Rule;
 use nearpm_sbrpbench::kernels::{KERNELS, changes};
@@ -12,7 +13,8 @@ fn each_rule_is_missed_or_harmless_by_the_model() {
     }
 }
 
-/// Each fence of the programs left out, and each scope made narrower or none: a crash shows it, or why none can is said.
+/// Each fence of the programs left out, and each scope made narrower or none: a crash shows it, or
+/// why none can is said.
 #[test]
 fn each_changed_operation_is_shown_by_a_crash_or_by_none() {
     for change in KERNELS.iter().flat_map(|kernel| changes(kernel)) {

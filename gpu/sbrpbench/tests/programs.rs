@@ -7,7 +7,8 @@ use nearpm_sbrpbench::kernels::Lowering;
 use nearpm_sbrpbench::mutants::{found, found_in, hardware};
 use nearpm_sbrpbench::programs::{Size, all};
 
-/// On each named configuration a run leaves what it should, and at no cycle is something durable that the model forbids.
+/// On each named configuration a run leaves what it should, and at no cycle is something durable
+/// that the model forbids.
 #[test]
 fn programs_run_on_every_configuration_as_the_model_allows() {
     for name in nearpm_gpusim::names() {
@@ -50,7 +51,8 @@ fn small_hardware_does_as_the_model_allows() {
     }
 }
 
-/// Crashes at changes of what is durable, spread over the run; the first and the last are among them.
+/// Crashes at changes of what is durable, spread over the run; the first and the last are among
+/// them.
 #[test]
 fn a_crash_at_any_cycle_is_recovered_from() {
     for name in ["artifact-sbrp-near", "paper-sbrp-far", "artifact-improved-near", "artifact-epoch-far"] {
@@ -97,8 +99,8 @@ fn the_other_lowerings_run() {
     }
 }
 
-/// On a GPU of today, whose persistency the interpreter knows: stopped at many steps, with random subsets of what had
-/// not persisted, each program recovers.
+/// On a GPU of today, whose persistency the interpreter knows: stopped at many steps, with random
+/// subsets of what had not persisted, each program recovers.
 #[test]
 fn a_card_recovers_from_crashes() {
     for program in all(Size::Tiny).unwrap() {

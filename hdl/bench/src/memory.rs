@@ -96,7 +96,8 @@ impl Memory {
         }
     }
 
-    /// No stalls, fixed delays: cycles from the address to the first beat, and from the last beat to the answer.
+    /// No stalls, fixed delays: cycles from the address to the first beat, and from the last beat
+    /// to the answer.
     pub fn calm(&mut self, read_cycles: u64, write_cycles: u64) {
         (self.stall, self.read_cycles, self.write_cycles) = (0.0, read_cycles, write_cycles);
     }
@@ -165,7 +166,8 @@ impl Memory {
         dut.cycle();
     }
 
-    /// What the memory does in a cycle, up to its end: all inputs of the unit that belong to it are set.
+    /// What the memory does in a cycle, up to its end: all inputs of the unit that belong to it are
+    /// set.
     pub fn act(&mut self, dut: &mut dyn Dut) {
         let high = |dut: &mut dyn Dut, pin| dut.read(pin).bit(0);
         // Answers. What is offered stays until it is taken.

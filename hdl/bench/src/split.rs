@@ -1,4 +1,5 @@
-//! The memory split with a master of random will in front of it and a behavioural memory behind each port.
+//! The memory split with a master of random will in front of it and a behavioural memory behind
+//! each port.
 
 use crate::memory::{Line, Memory};
 use nearpm_hdl::dut::{Dut, PortId, Value};
@@ -25,7 +26,8 @@ pins!(
 
 /// Lines of a piece that lies behind one port.
 const PIECE: u64 = INTERLEAVE / LINE_U64;
-/// Where bursts lie, in lines: at the ends of the memory and somewhere between. Reads go to the first half of each.
+/// Where bursts lie, in lines: at the ends of the memory and somewhere between. Reads go to the
+/// first half of each.
 const REGIONS: [u64; 3] = [0, 0x1_2345_6780, (1 << 34) - REGION_LINES];
 const REGION_LINES: u64 = 64 * PIECE;
 
@@ -277,7 +279,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Every line reaches its port, every read is answered in order, every error reaches who asked, every offer stays.
+/// Every line reaches its port, every read is answered in order, every error reaches who asked,
+/// every offer stays.
 pub fn random_bursts_reach_their_port_and_come_back_in_order(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 1);
     for line in REGIONS.iter().flat_map(|region| (*region..region + REGION_LINES / 2).step_by(13)) {
@@ -306,7 +309,8 @@ pub fn random_bursts_reach_their_port_and_come_back_in_order(dut: &mut dyn Dut) 
     assert!(read.min(written) > bench.cycles(20_000) / 2);
 }
 
-/// Two memories that give and take a line a cycle each: the master gets and gives one a cycle, from and to both.
+/// Two memories that give and take a line a cycle each: the master gets and gives one a cycle, from
+/// and to both.
 pub fn a_line_a_cycle_each_way_and_no_port_starves(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 2);
     bench.memories.iter_mut().for_each(|memory| memory.calm(20, 8));
@@ -327,7 +331,8 @@ pub fn a_line_a_cycle_each_way_and_no_port_starves(dut: &mut dyn Dut) {
     // On the short run the latency of the first lines counts.
     let least = 1.0 - 40.0 / cycles as f64 - 0.02;
     assert!(read > least && written > least, "{read:.3} read, {written:.3} written");
-    // A port is asked for at most 128 lines before the other one's turn comes, and random bursts are half as long as they may be.
+    // A port is asked for at most 128 lines before the other one's turn comes, and random bursts
+    // are half as long as they may be.
     assert!(longest < 4 * 128, "a port waits for {longest} cycles");
     bench.drain();
 }

@@ -1,7 +1,8 @@
-//! Macros for hardware's units: ports by name ([`Ports`](macro@Ports)), records that ports carry ([`PortValue`](macro@PortValue)), and kernels in
-//! steps ([`macro@steps`]).
+//! Macros for hardware's units: ports by name ([`Ports`](macro@Ports)), records that ports carry
+//! ([`PortValue`](macro@PortValue)), and kernels in steps ([`macro@steps`]).
 //!
-//! The derives are for structs with named fields, and implement the traits of the same names of the crate `nearpm-hdl`.
+//! The derives are for structs with named fields, and implement the traits of the same names of the
+//! crate `nearpm-hdl`.
 
 mod steps;
 
@@ -20,7 +21,8 @@ fn fields(input: &DeriveInput) -> syn::Result<Vec<&Field>> {
     }
 }
 
-/// Ports of a rust-hdl unit or signals of a bundle, by name: the public fields, in their order. Type parameters must be values that ports can carry.
+/// Ports of a rust-hdl unit or signals of a bundle, by name: the public fields, in their order.
+/// Type parameters must be values that ports can carry.
 #[proc_macro_derive(Ports)]
 pub fn ports(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -59,7 +61,8 @@ fn ports_of(mut input: DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     })
 }
 
-/// A `LogicStruct` as a value that ports carry: one vector, the first field lowest, as in the Verilog.
+/// A `LogicStruct` as a value that ports carry: one vector, the first field lowest, as in the
+/// Verilog.
 #[proc_macro_derive(PortValue)]
 pub fn port_value(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -87,10 +90,13 @@ fn port_value_of(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     })
 }
 
-/// Lets the kernel of a unit be written as methods. rust-hdl makes Verilog of one function, `update`, and knows no calls in it; so every `self.step();`, and every
-/// `self.step()` behind the arrow of a `match`, becomes what the step's body says. Put it on the `impl Logic`, in place of `#[hdl_gen]` on `update`.
+/// Lets the kernel of a unit be written as methods. rust-hdl makes Verilog of one function,
+/// `update`, and knows no calls in it; so every `self.step();`, and every `self.step()` behind the
+/// arrow of a `match`, becomes what the step's body says. Put it on the `impl Logic`, in place of
+/// `#[hdl_gen]` on `update`.
 ///
-/// Steps are the other methods of `&mut self` alone there. They may take further ones; one that nobody takes, or that takes itself, is an error.
+/// Steps are the other methods of `&mut self` alone there. They may take further ones; one that
+/// nobody takes, or that takes itself, is an error.
 #[proc_macro_attribute]
 pub fn steps(_: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemImpl);

@@ -1,7 +1,7 @@
 //! AXI4 and AXI4-Lite (ARM IHI 0022), as much of them as the card uses.
 //!
-//! `A` address bits, `D` data bits, `S` = `D / 8` strobe bits, `I` identifier bits. Locks, caches, protection, quality of
-//! service and regions are constants of the Verilog wrapper.
+//! `A` address bits, `D` data bits, `S` = `D / 8` strobe bits, `I` identifier bits. Locks, caches,
+//! protection, quality of service and regions are constants of the Verilog wrapper.
 
 use crate::dut::Ports;
 use rust_hdl::prelude::*;

@@ -3,7 +3,8 @@
 use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
-/// One entry of the address mapping table, as it is read out for a save and restored before a replay.
+/// One entry of the address mapping table, as it is read out for a save and restored before a
+/// replay.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct MapEntry {
     /// In use (bit 0), latched after a failed log (bit 1), an unmap was accepted (bit 2).

@@ -12,8 +12,8 @@ pub const SYSTEM: usize = 5;
 
 /// Memory request group, seen from the requester.
 ///
-/// A requester asks for a read only when it has room for the data, and for a write only when the whole burst's
-/// data is at hand; there is no back-pressure on data and responses.
+/// A requester asks for a read only when it has room for the data, and for a write only when the
+/// whole burst's data is at hand; there is no back-pressure on data and responses.
 #[derive(Clone, Debug, Default, LogicInterface, Ports)]
 #[join = "MemoryResponder"]
 pub struct MemoryRequester {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// A RAM of 2^N entries with one write port and R read ports that answer within the cycle, for
 /// distributed (LUT) RAM.
 ///
-/// A write shows on the read ports after the rising edge. Each read port costs a copy of the memory;
-/// beyond a few hundred entries use [`ByteRam`](super::ByteRam).
+/// A write shows on the read ports after the rising edge. Each read port costs a copy of the
+/// memory; beyond a few hundred entries use [`ByteRam`](super::ByteRam).
 #[derive(LogicBlock, Ports)]
 pub struct AsyncRam<T: Synth, const N: usize, const R: usize> {
     /// Rising edge, for writes.
@@ -46,7 +46,8 @@ impl<T: Synth, const N: usize, const R: usize> Default for AsyncRam<T, N, R> {
 }
 
 impl<T: Synth, const N: usize, const R: usize> AsyncRam<T, N, R> {
-    /// With fewer entries: `depth` of them, a power of two from 2 to 2^N. Addresses repeat after that.
+    /// With fewer entries: `depth` of them, a power of two from 2 to 2^N. Addresses repeat after
+    /// that.
     pub fn of_depth(depth: usize) -> Self {
         assert!(depth.is_power_of_two() && (2..=1 << N).contains(&depth), "{depth} of 2^{N} entries");
         Self { _depth: depth, ..Self::default() }

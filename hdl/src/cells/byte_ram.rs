@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 /// A RAM of 2^N words of D bits with a write strobe per byte, for block RAM.
 ///
-/// The word at `read_address` appears on `read_data` after the next rising edge, while `read_enable`
-/// is high; else `read_data` keeps its value. A read of the word that is written at the same edge
-/// gives the old word. For a read within the cycle use [`AsyncRam`](super::AsyncRam).
+/// The word at `read_address` appears on `read_data` after the next rising edge, while
+/// `read_enable` is high; else `read_data` keeps its value. A read of the word that is written at
+/// the same edge gives the old word. For a read within the cycle use [`AsyncRam`](super::AsyncRam).
 #[derive(LogicBlock, Ports)]
 pub struct ByteRam<const D: usize, const S: usize, const N: usize> {
     /// Rising edge, both ports.

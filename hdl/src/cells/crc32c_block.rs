@@ -1,8 +1,9 @@
 //! CRC-32C of 64-byte blocks.
 //!
-//! The CRC is linear over XOR, so the state after a block is `advance(state) ^ data(block)`: the data
-//! part has no feedback and is pipelined at will, and the feedback is a 32-bit XOR of about 16 terms
-//! a bit, which fits one cycle at 300 MHz. Both matrices are computed here from the polynomial.
+//! The CRC is linear over XOR, so the state after a block is `advance(state) ^ data(block)`: the
+//! data part has no feedback and is pipelined at will, and the feedback is a 32-bit XOR of about 16
+//! terms a bit, which fits one cycle at 300 MHz. Both matrices are computed here from the
+//! polynomial.
 
 use super::clocked;
 use crate::dut::Ports;
@@ -10,7 +11,8 @@ use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 use std::fmt::Write;
 
-/// CRC-32C (Castagnoli, RFC 3720) in reflected form, as `crc32c` and the SSE 4.2 instruction have it.
+/// CRC-32C (Castagnoli, RFC 3720) in reflected form, as `crc32c` and the SSE 4.2 instruction have
+/// it.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// State before the first block; the result is the state XORed with the same.
 const INITIAL: u32 = u32::MAX;
@@ -41,16 +43,17 @@ pub(crate) fn retreat(mut state: u32, bits: usize) -> u32 {
 
 /// What message bit `index` of a block alone adds to the state after the block.
 fn data_column(index: usize) -> u32 {
-    // A message bit is XORed into bit 0 of the state, and is then followed by the rest of the block.
+    // A message bit is XORed into bit 0 of the state, and is then followed by the rest of the
+    // block.
     advance(1, BLOCK - index)
 }
 
 /// CRC-32C of one 64-byte block a cycle, over messages of any number of blocks.
 ///
-/// A block that is `valid` in a cycle shows in `state` and `crc` **three** rising edges later, while
-/// `done` is high for one cycle. Blocks may follow each other without a gap; `first` starts a new
-/// message. Byte 0 of a message is bits 7..0 of its first block. `state` and `crc` keep their values
-/// until the next `done`.
+/// A block that is `valid` in a cycle shows in `state` and `crc` **three** rising edges later,
+/// while `done` is high for one cycle. Blocks may follow each other without a gap; `first` starts a
+/// new message. Byte 0 of a message is bits 7..0 of its first block. `state` and `crc` keep their
+/// values until the next `done`.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Crc32cBlock {
     /// Rising edge.

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 /// A queue of 2^K entries with show-ahead: `data_out` is the oldest entry while not `empty`.
 ///
 /// Accepts and gives an entry in each cycle. A write while `full` and a read while `empty` do
-/// nothing, also when the other happens in the same cycle, so `full` and `empty` depend on the state
-/// only. An entry that is written to an empty queue shows in the next cycle. One clock; to cross
-/// clocks use rust-hdl's `AsynchronousFIFO`. Built from distributed RAM: K is 1 to 10.
+/// nothing, also when the other happens in the same cycle, so `full` and `empty` depend on the
+/// state only. An entry that is written to an empty queue shows in the next cycle. One clock; to
+/// cross clocks use rust-hdl's `AsynchronousFIFO`. Built from distributed RAM: K is 1 to 10.
 #[derive(LogicBlock, Ports)]
 pub struct Fifo<T: Synth, const K: usize, const C: usize> {
     /// Rising edge.

@@ -14,8 +14,8 @@
 //! | [`Crc32cBlock`] | CRC-32C of 64 bytes a cycle | latency 3 |
 //!
 //! Each is one Verilog module with a model of it in Rust beside it. Memories and queues keep their
-//! state inside the module on purpose: rust-hdl's generator slows down faster than linearly with the
-//! number of module instances. All memories start as 0 in both, as FPGA memories do.
+//! state inside the module on purpose: rust-hdl's generator slows down faster than linearly with
+//! the number of module instances. All memories start as 0 in both, as FPGA memories do.
 
 mod async_ram;
 mod byte_ram;
@@ -55,8 +55,9 @@ pub(crate) fn widened(value: &str, n: usize, width: usize) -> String {
     if n == width { value.to_owned() } else { format!("{{ {}'d0, {value} }}", width - n) }
 }
 
-/// Verilog of the index, of `k` bits, of the only bit that is set in a net of `n` bits; 0 where none is. In the other direction, bits are set by
-/// masks (`1 << index`) wherever a path is long: synthesis makes an adder and a shift of an assignment to a bit with a variable index.
+/// Verilog of the index, of `k` bits, of the only bit that is set in a net of `n` bits; 0 where
+/// none is. In the other direction, bits are set by masks (`1 << index`) wherever a path is long:
+/// synthesis makes an adder and a shift of an assignment to a bit with a variable index.
 pub(crate) fn index_of(one_hot: &str, n: usize, k: usize) -> String {
     let bit = |k: usize| {
         let mask = (0..n).filter(|i| i >> k & 1 == 1).fold(0u64, |mask, i| mask | 1 << i);
@@ -65,7 +66,8 @@ pub(crate) fn index_of(one_hot: &str, n: usize, k: usize) -> String {
     (0..k).rev().map(bit).collect::<Vec<_>>().join(", ")
 }
 
-/// Verilog that makes nets of `width` bits zero of which only the lowest `n` are assigned; nothing where those are all.
+/// Verilog that makes nets of `width` bits zero of which only the lowest `n` are assigned; nothing
+/// where those are all.
 pub(crate) fn zeroed(names: &[&str], n: usize, width: usize) -> String {
     if n == width { String::new() } else { names.iter().map(|name| format!(" {name} = {width}'d0;")).collect() }
 }

@@ -5,8 +5,8 @@ use rust_hdl::prelude::*;
 
 /// The input whose bit of `select` is set; 0 when none is.
 ///
-/// Two LUT levels for six inputs, where a choice by index first decodes it. At most one bit of `select` may be set: the
-/// Verilog shows the union of the inputs otherwise. N is 2 to 64.
+/// Two LUT levels for six inputs, where a choice by index first decodes it. At most one bit of
+/// `select` may be set: the Verilog shows the union of the inputs otherwise. N is 2 to 64.
 #[derive(LogicBlock, Ports)]
 pub struct OneHotMux<T: Synth, const N: usize> {
     /// Which input, a bit each.

@@ -7,9 +7,11 @@ use std::collections::VecDeque;
 
 /// Puts answers that come in any order into the order in which they were asked for.
 ///
-/// Whoever asks gets a `place`, and the answer comes with it; `data` is the oldest one's answer while `valid`. Asks and gives an answer in each
-/// cycle; an answer that comes shows in the next. Asking while `full` and taking while not `valid` do nothing. An answer comes once for each
-/// place that was given, and never in the cycle in which it is given. Built from distributed RAM: 2^K places, K is 1 to 6.
+/// Whoever asks gets a `place`, and the answer comes with it; `data` is the oldest one's answer
+/// while `valid`. Asks and gives an answer in each cycle; an answer that comes shows in the next.
+/// Asking while `full` and taking while not `valid` do nothing. An answer comes once for each place
+/// that was given, and never in the cycle in which it is given. Built from distributed RAM: 2^K
+/// places, K is 1 to 6.
 #[derive(LogicBlock, Ports)]
 pub struct Reorder<T: Synth, const K: usize> {
     /// Rising edge.

@@ -2,8 +2,8 @@
 //!
 //! rust-hdl simulates the Rust description; Verilator simulates the Verilog that is generated from
 //! it. They differ silently in places, and the Verilog is what becomes hardware, so every test of a
-//! unit runs on both: [`on_both_back_ends`]. A test bench sees only [`Dut`]: ports by name, values up
-//! to 1024 bits, clock cycles.
+//! unit runs on both: [`on_both_back_ends`]. A test bench sees only [`Dut`]: ports by name, values
+//! up to 1024 bits, clock cycles.
 
 mod model;
 mod ports;
@@ -24,10 +24,11 @@ pub struct PortId(usize);
 
 /// A unit under test with one clock.
 ///
-/// Time stands with the clock low. Inputs that are set take effect at once on outputs that depend on
-/// them combinationally (the next read settles the unit), and on registers at the next
+/// Time stands with the clock low. Inputs that are set take effect at once on outputs that depend
+/// on them combinationally (the next read settles the unit), and on registers at the next
 /// [`cycle`](Dut::cycle). All methods panic on a misuse (unknown port, value too wide, write to an
-/// output) with a message that names the port and the unit's ports: in a test that is what is wanted.
+/// output) with a message that names the port and the unit's ports: in a test that is what is
+/// wanted.
 pub trait Dut {
     /// Resolves a port by its Verilog name: `araddr`, `m$araddr` in a bundle `m`, `done$3` in an
     /// array, `m$3$araddr` in an array of bundles.

@@ -7,7 +7,8 @@ use rust_hdl::prelude::*;
 /// How many update rounds a unit gets to settle. Each level of hierarchy needs a few.
 const ROUNDS: usize = 1000;
 
-/// A unit with a list of its ports, whatever it is: what is written for all units is compiled once and not for each.
+/// A unit with a list of its ports, whatever it is: what is written for all units is compiled once
+/// and not for each.
 trait Unit: Block + Ports {}
 impl<U: Block + Ports> Unit for U {}
 

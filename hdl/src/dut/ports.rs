@@ -1,8 +1,8 @@
 //! Ports of a rust-hdl struct by name.
 //!
-//! rust-hdl lets a visitor read its signals but not drive them, so each unit derives [`Ports`]: its public
-//! fields. They are checked against what rust-hdl itself knows when a bench is made, so a port that is
-//! private is a clear panic and not a silent 0.
+//! rust-hdl lets a visitor read its signals but not drive them, so each unit derives [`Ports`]: its
+//! public fields. They are checked against what rust-hdl itself knows when a bench is made, so a
+//! port that is private is a clear panic and not a silent 0.
 
 use super::Value;
 use rust_hdl::prelude::*;
@@ -144,7 +144,8 @@ impl<P: Ports, const N: usize> Ports for [P; N] {
     }
 }
 
-/// Puts a field into `value` from bit `low` up, and gives the bit behind it. For [`PortValue`](macro@nearpm_hdl_derive::PortValue).
+/// Puts a field into `value` from bit `low` up, and gives the bit behind it. For
+/// [`PortValue`](macro@nearpm_hdl_derive::PortValue).
 #[doc(hidden)]
 pub fn put_field<T: PortValue>(value: &mut Value, low: usize, field: T) -> usize {
     *value = value.with_slice(low, T::BITS, field.to_value());

@@ -31,7 +31,8 @@ pub fn on_both_back_ends_with<U: Block + Ports + 'static>(
     on_both(&|| model(make()), &|| verilog_of(make()), &test);
 }
 
-/// Runs `test` on the unit's default value on rust-hdl's simulator alone: for tests whose other half runs on Verilog that has faults planted.
+/// Runs `test` on the unit's default value on rust-hdl's simulator alone: for tests whose other
+/// half runs on Verilog that has faults planted.
 ///
 /// # Panics
 /// As [`on_both_back_ends`].
@@ -39,7 +40,8 @@ pub fn on_rust_hdl<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn 
     on_big_stack("rust-hdl", || test(&mut default_model::<U>()));
 }
 
-/// Runs `test` on the Verilog of the unit's default value alone: for tests that try less on rust-hdl's simulator, which takes many times as long.
+/// Runs `test` on the Verilog of the unit's default value alone: for tests that try less on
+/// rust-hdl's simulator, which takes many times as long.
 ///
 /// # Panics
 /// As [`on_both_back_ends`].
@@ -48,7 +50,8 @@ pub fn on_verilog<U: Block + Ports + Default + 'static>(test: impl Fn(&mut dyn D
     on_big_stack("verilator", || test(&mut VerilatedDut::new(default_verilog::<U>(), trace.as_deref())));
 }
 
-/// Once for each unit and not for each test of it: what drops a unit is long, and would stand in each test.
+/// Once for each unit and not for each test of it: what drops a unit is long, and would stand in
+/// each test.
 #[inline(never)]
 fn model<U: Block + Ports + 'static>(unit: Box<U>) -> ModelDut {
     ModelDut::new(unit)
@@ -59,8 +62,9 @@ fn default_model<U: Block + Ports + Default + 'static>() -> ModelDut {
     ModelDut::new(Box::<U>::default())
 }
 
-/// The Verilog of a unit's default value, as [`verilog_of`] gives it. It is made once, and found beside the models from then on: of a unit of this crate
-/// by all programs, of one that a program defines itself by that program.
+/// The Verilog of a unit's default value, as [`verilog_of`] gives it. It is made once, and found
+/// beside the models from then on: of a unit of this crate by all programs, of one that a program
+/// defines itself by that program.
 ///
 /// # Panics
 /// As [`verilog_of`], or when the cache of the models cannot be used.
@@ -94,8 +98,9 @@ fn on_both(
 /// The Verilog of a unit that was just made, after rust-hdl's checks; the top module is `top`.
 ///
 /// # Panics
-/// When a check fails, or where a kernel takes bits of a field of a struct: the Verilog that rust-hdl writes for that, bits of bits, is no Verilog, and
-/// tools that accept it do not agree on what it means (Verilator: bits of the field; yosys: the low bits of the whole).
+/// When a check fails, or where a kernel takes bits of a field of a struct: the Verilog that
+/// rust-hdl writes for that, bits of bits, is no Verilog, and tools that accept it do not agree on
+/// what it means (Verilator: bits of the field; yosys: the low bits of the whole).
 #[inline(never)]
 pub fn verilog_of<U: Block>(mut unit: Box<U>) -> String {
     let unit: &mut dyn Block = unit.as_mut();

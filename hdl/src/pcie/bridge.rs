@@ -10,23 +10,29 @@ use crate::bundles::{AxiLiteMaster, AxiMaster, AxiWriteSlave};
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
-/// log2 of the cycles after which a function-level reset is done whatever the card does: 67 ms at 250 MHz, of the 100 ms that PCIe allows.
+/// log2 of the cycles after which a function-level reset is done whatever the card does: 67 ms at
+/// 250 MHz, of the 100 ms that PCIe allows.
 const RESET_BITS: usize = 24;
-/// log2 of the accesses that are under way at a port at a time, and of the requests that are answered.
+/// log2 of the accesses that are under way at a port at a time, and of the requests that are
+/// answered.
 const OVERLAP_BITS: usize = 3;
 const OVERLAP_COUNT_BITS: usize = OVERLAP_BITS + 1;
 /// Accesses that are under way at a port at a time.
 pub const OVERLAP: u64 = 1 << OVERLAP_BITS;
 
-/// Between the streams of the PCIe block and the card's ports; guarantees are those of [`Completer`], [`LineAccess`], [`Responder`],
-/// [`FunctionReset`], [`MsixTable`] and [`Requester`], which it only wires. The link may go down and come back at any moment: the card's ports stay in step.
+/// Between the streams of the PCIe block and the card's ports; guarantees are those of
+/// [`Completer`], [`LineAccess`], [`Responder`], [`FunctionReset`], [`MsixTable`] and
+/// [`Requester`], which it only wires. The link may go down and come back at any moment: the card's
+/// ports stay in step.
 #[derive(LogicBlock, Default, Ports)]
 pub struct PcieBridge {
     /// Rising edge; the PCIe block's `user_clk`.
     pub clock: Signal<In, Clock>,
-    /// Synchronous, high: together with the card, whose ports would otherwise wait for answers that nobody gives.
+    /// Synchronous, high: together with the card, whose ports would otherwise wait for answers that
+    /// nobody gives.
     pub reset: Signal<In, Bit>,
-    /// The link is down: the PCIe block in reset (`user_reset`), or without a link. Vectors are masked, and what the host has asked is forgotten.
+    /// The link is down: the PCIe block in reset (`user_reset`), or without a link. Vectors are
+    /// masked, and what the host has asked is forgotten.
     pub link_down: Signal<In, Bit>,
     /// Completer requests; see PG213.
     pub cq_tdata: Signal<In, Bits<512>>,

@@ -6,7 +6,8 @@ use nearpm_interface::registers::{CONTROL, STATE, control, state};
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// Cycles without a request after which all that the host had sent before it asked for the reset has been performed.
+/// Cycles without a request after which all that the host had sent before it asked for the reset
+/// has been performed.
 pub const QUIET_CYCLES: u64 = 32;
 /// The share of the bound in which requests are still performed, as a power of two.
 const GATHER_SHARE: usize = 8;
@@ -25,14 +26,19 @@ enum Phase {
     Wait,
 }
 
-/// Resets the function when the host asks for it, between the PCIe block's `cfg_flr_in_process` and `cfg_flr_done` (PG213).
+/// Resets the function when the host asks for it, between the PCIe block's `cfg_flr_in_process` and
+/// `cfg_flr_done` (PG213).
 ///
-/// Guarantees: what the host had sent before is performed and answered first; then no request is taken, the card is told to drain (`CONTROL`)
-/// over the port of the registers, and the reset is done when `STATE` says that it has, nothing is offered to the host any more, and not before:
-/// what the card has accepted is kept. From the beginning to the end `active` masks the vectors and lets no record or interrupt begin. A
-/// link that goes down ends the reset without `done`, but neither an access that is under way nor the card's drain is cut short. Bound: 2^`N`
-/// cycles and one access, whatever the card does; its drain then goes on by itself and `STATE` says so. Of that a 256th is for requests
-/// of before, so that a host which goes on to send cannot hold the reset up. Parameter: `N` from 10 to 24, 24 (67 ms at 250 MHz) being the most that PCIe's 100 ms allow.
+/// Guarantees: what the host had sent before is performed and answered first; then no request is
+/// taken, the card is told to drain (`CONTROL`) over the port of the registers, and the reset is
+/// done when `STATE` says that it has, nothing is offered to the host any more, and not before:
+/// what the card has accepted is kept. From the beginning to the end `active` masks the vectors and
+/// lets no record or interrupt begin. A link that goes down ends the reset without `done`, but
+/// neither an access that is under way nor the card's drain is cut short. Bound: 2^`N` cycles and
+/// one access, whatever the card does; its drain then goes on by itself and `STATE` says so. Of
+/// that a 256th is for requests of before, so that a host which goes on to send cannot hold the
+/// reset up. Parameter: `N` from 10 to 24, 24 (67 ms at 250 MHz) being the most that PCIe's 100 ms
+/// allow.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct FunctionReset<const N: usize> {
     /// Rising edge.

@@ -51,7 +51,8 @@ impl Logic for BarOffset {
     }
 }
 
-/// Bytes that a read asks for, from the first enabled to the last (PCIe base specification, 2.3.1.1).
+/// Bytes that a read asks for, from the first enabled to the last (PCIe base specification,
+/// 2.3.1.1).
 #[derive(LogicBlock, Default, Ports)]
 pub struct ByteCount {
     /// Dwords.
@@ -143,7 +144,8 @@ impl Logic for LineShape {
     }
 }
 
-/// How much of a read the next completion answers: completions end at multiples of 128 bytes, the read completion boundary of an endpoint.
+/// How much of a read the next completion answers: completions end at multiples of 128 bytes, the
+/// read completion boundary of an endpoint.
 #[derive(LogicBlock, Default, Ports)]
 pub struct BlockShape {
     /// First Dword in its 128 bytes.

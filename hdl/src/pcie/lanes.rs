@@ -1,4 +1,5 @@
-//! Dwords from where they stand in a packet to where they stand in a line, and back: combinational cells.
+//! Dwords from where they stand in a packet to where they stand in a line, and back: combinational
+//! cells.
 
 use crate::dut::Ports;
 use crate::dut::{PortValue, Value};
@@ -7,8 +8,8 @@ use rust_hdl::prelude::*;
 /// Dwords of a beat or a line.
 const LANES: usize = 16;
 
-/// Makes lines out of the beats of a write: turns a beat by `rotation` Dwords, and joins what stays in its line with what the beat before
-/// had for it.
+/// Makes lines out of the beats of a write: turns a beat by `rotation` Dwords, and joins what stays
+/// in its line with what the beat before had for it.
 #[derive(LogicBlock, Default, Ports)]
 pub struct AlignWrite {
     /// A beat.

@@ -40,15 +40,17 @@ struct Answer {
     refused: Bit,
 }
 
-/// Performs accesses to lines of BARs: at the PM window and the command pages in one beat, at the registers Dword after Dword, at the
-/// MSI-X table at once.
+/// Performs accesses to lines of BARs: at the PM window and the command pages in one beat, at the
+/// registers Dword after Dword, at the MSI-X table at once.
 ///
-/// Guarantees: accesses overlap where they are of one direction and of one wide port; writes have one identifier, so that AXI keeps their order.
-/// Another direction, another port, and each access to registers or table wait until the port has answered all that was begun. What was taken is
-/// performed. Reads are answered in the order in which they were taken, in whatever order their lines come; a refused one says `error`, and what
-/// becomes of a write nobody is told. Bound: at most 2^`K` accesses are under way, and at most 2^`K` reads taken and not given back. An access is at its port
-/// in the next cycle, what it reads is here in the cycle after the port's answer; a register takes 17 cycles and three for each Dword.
-/// Parameters: `K` from 1 to 6, `C` = `K` + 1.
+/// Guarantees: accesses overlap where they are of one direction and of one wide port; writes have
+/// one identifier, so that AXI keeps their order. Another direction, another port, and each access
+/// to registers or table wait until the port has answered all that was begun. What was taken is
+/// performed. Reads are answered in the order in which they were taken, in whatever order their
+/// lines come; a refused one says `error`, and what becomes of a write nobody is told. Bound: at
+/// most 2^`K` accesses are under way, and at most 2^`K` reads taken and not given back. An access
+/// is at its port in the next cycle, what it reads is here in the cycle after the port's answer; a
+/// register takes 17 cycles and three for each Dword. Parameters: `K` from 1 to 6, `C` = `K` + 1.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LineAccess<const K: usize, const C: usize> {
     /// Rising edge.

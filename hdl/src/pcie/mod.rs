@@ -1,4 +1,5 @@
-//! The bridge between the PCIe block of an UltraScale+ part (Xilinx PG213) and the card's AXI ports.
+//! The bridge between the PCIe block of an UltraScale+ part (Xilinx PG213) and the card's AXI
+//! ports.
 //!
 //! | unit | guarantees |
 //! |---|---|

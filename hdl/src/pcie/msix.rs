@@ -7,10 +7,12 @@ use nearpm_interface::geometry::{COMMAND_PAGES, LINE, MSIX_PENDING_OFFSET};
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// The table of vectors, one a command page, and their pending bits (PCI local bus specification 3.0, 6.8.2).
+/// The table of vectors, one a command page, and their pending bits (PCI local bus specification
+/// 3.0, 6.8.2).
 ///
-/// A vector that fires stays pending until it is sent, which waits while it or the function is masked. While MSI-X is disabled nothing is
-/// pending. Bound: one write and one event of each kind a cycle; what is read shows the state before.
+/// A vector that fires stays pending until it is sent, which waits while it or the function is
+/// masked. While MSI-X is disabled nothing is pending. Bound: one write and one event of each kind
+/// a cycle; what is read shows the state before.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MsixTable {
     /// Rising edge.

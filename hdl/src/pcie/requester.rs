@@ -8,7 +8,8 @@ use crate::dut::{PortValue, Value};
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// A memory write of up to four Dwords as one beat of the requester request stream (PG213, requester request descriptor), combinationally.
+/// A memory write of up to four Dwords as one beat of the requester request stream (PG213,
+/// requester request descriptor), combinationally.
 #[derive(LogicBlock, Default, Ports)]
 pub struct WritePacket {
     /// Byte address; a multiple of 4.
@@ -70,9 +71,11 @@ enum Phase {
 
 /// Writes completion records to host memory, and the message of a vector behind them.
 ///
-/// Guarantees: a record and then the interrupt of its page leave on the same stream, and PCIe keeps posted writes in order, so that the host
-/// finds the record that it is told of. Records wait for the stream, and are dropped while the function may not be bus master or the link is
-/// down; interrupts wait for both. A record that was taken is answered whatever becomes of the link. Bound: a record in three cycles.
+/// Guarantees: a record and then the interrupt of its page leave on the same stream, and PCIe keeps
+/// posted writes in order, so that the host finds the record that it is told of. Records wait for
+/// the stream, and are dropped while the function may not be bus master or the link is down;
+/// interrupts wait for both. A record that was taken is answered whatever becomes of the link.
+/// Bound: a record in three cycles.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Requester {
     /// Rising edge.

@@ -40,10 +40,12 @@ enum Phase {
 
 /// Answers requests, in their order, out of the lines that were read for them.
 ///
-/// Guarantees: a read is answered by completions that end at multiples of 128 bytes; where the card has refused a line, by a completer abort
-/// from there on, and its further lines are taken and not sent. What is not supported gets Unsupported Request with what the PCIe block logs. With `forget`
-/// nothing is sent, no request is remembered, and every line that comes is dropped. Bound: 2^`K` requests wait; a request takes one cycle beside its lines and
-/// the beats of its completions, one that is refused two more. Parameters: `K` from 1 to 6, `C` = `K` + 1.
+/// Guarantees: a read is answered by completions that end at multiples of 128 bytes; where the card
+/// has refused a line, by a completer abort from there on, and its further lines are taken and not
+/// sent. What is not supported gets Unsupported Request with what the PCIe block logs. With
+/// `forget` nothing is sent, no request is remembered, and every line that comes is dropped. Bound:
+/// 2^`K` requests wait; a request takes one cycle beside its lines and the beats of its
+/// completions, one that is refused two more. Parameters: `K` from 1 to 6, `C` = `K` + 1.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Responder<const K: usize, const C: usize> {
     /// Rising edge.

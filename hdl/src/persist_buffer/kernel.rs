@@ -53,7 +53,8 @@ impl<const W: usize, const V: usize, const K: usize, const L: usize, const A: us
             | (self.asked_kind.q.val() == self.dfence_kind.val());
         self.warp_bit.next = self.one_warp.val() << self.asked_warp.q.val();
 
-        // The entry that is looked at: the head, in the other turn the newest for an order, else that of the line.
+        // The entry that is looked at: the head, in the other turn the newest for an order, else
+        // that of the line.
         self.used.next = self.tail.q.val() - self.head.q.val();
         self.empty.next = !self.is_full.q.val() & !self.used.val().any();
         self.next_tail.next = self.tail.q.val() + self.one_place.val();
@@ -76,7 +77,8 @@ impl<const W: usize, const V: usize, const K: usize, const L: usize, const A: us
             & (self.entry_kind.val() == self.persist_kind.val())
             & (self.lines.read_data[0].val() == self.asked_line.q.val());
 
-        // A persist whose line has an entry before an order of its warp waits until that has left, or nothing is outstanding.
+        // A persist whose line has an entry before an order of its warp waits until that has left,
+        // or nothing is outstanding.
         self.last_orders.warp.next = self.asked_warp.q.val();
         self.order_offset.next = self.last_orders.place.val() - self.head.q.val();
         self.behind_order.next = self.last_orders.known.val() & (self.offset.val() < self.order_offset.val());

@@ -5,10 +5,12 @@ use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// For each of W warps the place in the queue of its last ordering entry, while that is in the queue.
+/// For each of W warps the place in the queue of its last ordering entry, while that is in the
+/// queue.
 ///
-/// Whether an order of a warp lies behind an entry is answered by its last one: the paper's search of all entries is not needed.
-/// Guarantees: outputs are of the state, but for `warp`; updates take effect at the next edge. `set` and `leave` do not come at once.
+/// Whether an order of a warp lies behind an entry is answered by its last one: the paper's search
+/// of all entries is not needed. Guarantees: outputs are of the state, but for `warp`; updates take
+/// effect at the next edge. `set` and `leave` do not come at once.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LastOrders<const W: usize, const V: usize, const K: usize> {
     /// Rising edge.

@@ -1,8 +1,10 @@
 //! The persist buffer of a GPU's multiprocessor: not part of the card, and a unit like those of it.
 //!
-//! Scoped buffered release persistency (Pandey, Kamath and Basu, ASPLOS '23, "the paper") keeps what a multiprocessor (SM) stores to persistent memory
-//! (PM) in its L1 until the order that programs asked for lets it go. Section 6 and Fig. 5 of the paper are this unit; what it does, event by event, is
-//! defined by `nearpm_sbrp::buffer::PersistBuffer`, with which it is simulated side by side. `docs/persist-buffer.md` has its ports, proofs and area.
+//! Scoped buffered release persistency (Pandey, Kamath and Basu, ASPLOS '23, "the paper") keeps
+//! what a multiprocessor (SM) stores to persistent memory (PM) in its L1 until the order that
+//! programs asked for lets it go. Section 6 and Fig. 5 of the paper are this unit; what it does,
+//! event by event, is defined by `nearpm_sbrp::buffer::PersistBuffer`, with which it is simulated
+//! side by side. `docs/persist-buffer.md` has its ports, proofs and area.
 //!
 //! | part of the paper | here |
 //! |---|---|
@@ -52,10 +54,12 @@ pub type SmallBuffer = PersistBuffer<4, 2, 2, 2, 2>;
 /// Which persists may go to memory, in what order, and which warps wait for them.
 ///
 /// W warps (2^V = W), 2^K entries, 2^L lines of L1, at most 2^A - 1 outstanding flushes.
-/// The head of the queue and the requests of warps take turns, a cycle each, so that neither keeps the other waiting.
-/// Guarantees: a persist of a warp that is accepted behind an ordering operation of that warp goes to memory only when all that was accepted before
-/// that operation is durable. What is accepted leaves in the end if memory acknowledges and `advance` comes. Nothing depends on a warp that waits.
-/// Bound: a request is answered in the cycle after it was taken; the head does something every second cycle.
+/// The head of the queue and the requests of warps take turns, a cycle each, so that neither keeps
+/// the other waiting. Guarantees: a persist of a warp that is accepted behind an ordering operation
+/// of that warp goes to memory only when all that was accepted before that operation is durable.
+/// What is accepted leaves in the end if memory acknowledges and `advance` comes. Nothing depends
+/// on a warp that waits. Bound: a request is answered in the cycle after it was taken; the head
+/// does something every second cycle.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L: usize, const A: usize> {
     /// Rising edge.
@@ -73,14 +77,16 @@ pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L
     pub request_warp: Signal<In, Bits<V>>,
     /// The line of L1 that it stores to, or that is evicted; of no account for an order.
     pub request_line: Signal<In, Bits<L>>,
-    /// Pulse, in the cycle after a request was taken: it has an entry, its own or shared, or the line goes to memory.
+    /// Pulse, in the cycle after a request was taken: it has an entry, its own or shared, or the
+    /// line goes to memory.
     pub accepted: Signal<Out, Bit>,
     /// Pulse, with `accepted`: and the warp is held until its entry is done.
     pub held: Signal<Out, Bit>,
     /// Pulse, instead of `accepted`: not now, the warp asks again.
     pub refused: Signal<Out, Bit>,
 
-    /// The head may do something in its turn: the policy of section 6.2, and room on the way to memory.
+    /// The head may do something in its turn: the policy of section 6.2, and room on the way to
+    /// memory.
     pub advance: Signal<In, Bit>,
     /// Pulse: a line goes to memory.
     pub flush_valid: Signal<Out, Bit>,
@@ -107,7 +113,8 @@ pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L
     kinds: AsyncRam<Bits<3>, K, 1>,
     masks: AsyncRam<Bits<W>, K, 1>,
     lines: AsyncRam<Bits<L>, K, 1>,
-    /// Of each line of L1, the entry that it had last. Whether that is still its entry, the entry says.
+    /// Of each line of L1, the entry that it had last. Whether that is still its entry, the entry
+    /// says.
     places: AsyncRam<Bits<K>, L, 1>,
     last_orders: LastOrders<W, V, K>,
     order_flags: OrderFlags<K>,
@@ -128,7 +135,8 @@ pub struct PersistBuffer<const W: usize, const V: usize, const K: usize, const L
     /// The entry that the line of the request had last.
     asked_place: Register<Bits<K>>,
 
-    /// The entry that is looked at: how far behind the head it is, whether it is one, and what is in it.
+    /// The entry that is looked at: how far behind the head it is, whether it is one, and what is
+    /// in it.
     place: Signal<Local, Bits<K>>,
     offset: Signal<Local, Bits<K>>,
     used: Signal<Local, Bits<K>>,

@@ -6,7 +6,8 @@ use rust_hdl::prelude::*;
 
 /// A bit for each of 2^K places of the queue: an ordering entry is there.
 ///
-/// Guarantees: `order_before` is combinational; updates take effect at the next edge. `set` and `leave` do not come at once.
+/// Guarantees: `order_before` is combinational; updates take effect at the next edge. `set` and
+/// `leave` do not come at once.
 #[derive(LogicBlock, Ports)]
 pub struct OrderFlags<const K: usize> {
     /// Rising edge.

@@ -10,16 +10,18 @@ use smart_default::SmartDefault;
 
 /// Bit of `MapEntry::flags`: the entry is in use.
 pub const IN_USE: u64 = 1;
-/// Bit of `MapEntry::flags`: a log failed, or memory refused a store to the pool; logs and commits are refused.
+/// Bit of `MapEntry::flags`: a log failed, or memory refused a store to the pool; logs and commits
+/// are refused.
 pub const LATCHED: u64 = 2;
 /// Bit of `MapEntry::flags`: an unmap was numbered; new commands are refused.
 pub const CLOSING: u64 = 4;
 
 /// 16 entries in the full card, looked up by (pool, thread).
 ///
-/// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as it stood one cycle before
-/// the answer. Updates take effect at the next edge; of two updates of one entry in a cycle, the later in the
-/// list of ports wins for what both change. An entry into whose pool a lost store fell shows as latched from the next cycle on.
+/// Guarantees: a lookup answers two cycles after its pool and thread were there, with the table as
+/// it stood one cycle before the answer. Updates take effect at the next edge; of two updates of
+/// one entry in a cycle, the later in the list of ports wins for what both change. An entry into
+/// whose pool a lost store fell shows as latched from the next cycle on.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct AddressMap {
     /// Rising edge.
@@ -249,7 +251,8 @@ impl Logic for AddressMap {
     }
 
     fn hdl(&self) -> Verilog {
-        // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to `committed`, `reached`, 64 each, and `orphan`.
+        // A `MapEntry`, first field lowest: flags 3, thread 16, pool 32, then the rest up to
+        // `committed`, `reached`, 64 each, and `orphan`.
         let bits = MapEntry::BITS;
         let (reached, committed) = (bits - 65, bits - 129);
         let last = self._entries.len() - 1;

@@ -10,11 +10,12 @@ use nearpm_interface::geometry::UNITS;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// `U` units, 1 to 4, the firmware store and the memory port. A card has four; fewer are for a part that is too small for them, and the memory
-/// port's requesters that would be the others' never ask.
+/// `U` units, 1 to 4, the firmware store and the memory port. A card has four; fewer are for a part
+/// that is too small for them, and the memory port's requesters that would be the others' never
+/// ask.
 ///
-/// Guarantees and bounds are those of [`NearPmUnit`], [`FirmwareStore`] and [`MemoryPort`]. The firmware store shares the
-/// requester `system` with Persistence.
+/// Guarantees and bounds are those of [`NearPmUnit`], [`FirmwareStore`] and [`MemoryPort`]. The
+/// firmware store shares the requester `system` with Persistence.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Back<const U: usize = UNITS> {
     /// Rising edge.
@@ -57,14 +58,16 @@ pub struct Back<const U: usize = UNITS> {
 
     /// The units request no new burst.
     pub quiesce: Signal<In, Bit>,
-    /// No burst of anybody is requested or outstanding, and no unit has a command whose end is not told.
+    /// No burst of anybody is requested or outstanding, and no unit has a command whose end is not
+    /// told.
     pub quiet: Signal<Out, Bit>,
 
     /// Pulse while not busy: load a firmware image. Only while no unit has a command.
     pub firmware_load: Signal<In, Bit>,
     /// Its slot, 0 or 1.
     pub firmware_slot: Signal<In, Bits<8>>,
-    /// Boot: the image must have the checksum `firmware_expect`, and the firmware word stands already.
+    /// Boot: the image must have the checksum `firmware_expect`, and the firmware word stands
+    /// already.
     pub firmware_boot: Signal<In, Bit>,
     /// Checksum that the image must have at boot.
     pub firmware_expect: Signal<In, Bits<32>>,

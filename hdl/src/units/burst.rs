@@ -9,8 +9,9 @@ pub const BURST_LINES: u64 = 16;
 
 /// The bursts of a run of lines, one after the other.
 ///
-/// A burst ends where the run does or at a multiple of [`BURST_LINES`] lines, whichever comes first. Each burst is cut while the one
-/// before it is taken, so that the outputs are registers and a run is ready in the cycle after its `load`.
+/// A burst ends where the run does or at a multiple of [`BURST_LINES`] lines, whichever comes
+/// first. Each burst is cut while the one before it is taken, so that the outputs are registers and
+/// a run is ready in the cycle after its `load`.
 #[derive(LogicBlock, Default, Ports)]
 pub struct Burst {
     /// Rising edge.

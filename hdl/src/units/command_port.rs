@@ -34,13 +34,16 @@ enum Desk {
 
 /// AXI slave of the command BAR.
 ///
-/// Guarantees: a slot becomes a command when all its 64 bytes have arrived, in any split and order, and its checksum holds;
-/// else it is dropped and counted. A byte that comes twice before its slot is full begins the slot anew with that beat.
-/// Writes are answered in order, when they are merged or their command numbered, refused or dropped; `busy` from the data
-/// handshake on. While one command is numbered the next is collected. A read of a page is taken only when no write with its data is in
-/// hand here or in HostPort, and answers its status line. Nobody waits for a write that lacks its data. Where writes
-/// here and others wait for each other, they take turns, and who came first goes first. A burst is refused with SLVERR: all its beats are taken and no
-/// slot sees them, or answered with zeros. Bound: six cycles from the data of a whole command to its offer; a command every eight cycles.
+/// Guarantees: a slot becomes a command when all its 64 bytes have arrived, in any split and order,
+/// and its checksum holds; else it is dropped and counted. A byte that comes twice before its slot
+/// is full begins the slot anew with that beat. Writes are answered in order, when they are merged
+/// or their command numbered, refused or dropped; `busy` from the data handshake on. While one
+/// command is numbered the next is collected. A read of a page is taken only when no write with its
+/// data is in hand here or in HostPort, and answers its status line. Nobody waits for a write that
+/// lacks its data. Where writes here and others wait for each other, they take turns, and who came
+/// first goes first. A burst is refused with SLVERR: all its beats are taken and no slot sees them,
+/// or answered with zeros. Bound: six cycles from the data of a whole command to its offer; a
+/// command every eight cycles.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct CommandPort {
     /// Rising edge.
@@ -75,7 +78,8 @@ pub struct CommandPort {
     pub order: Signal<In, Bits<64>>,
     /// Mapping entries that are latched, a bit each.
     pub latched: Signal<In, Bits<16>>,
-    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other
+    /// devices, a bit each.
     pub parked: Signal<In, Bits<16>>,
     /// Stores that memory refused.
     pub stores_lost: Signal<In, Bits<32>>,
@@ -251,8 +255,8 @@ impl Logic for CommandPort {
         self.cmd_page.next = self.desk_page.q.val();
         self.ev_dropped.next = false;
 
-        // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice in a row.
-        // What only waits for its master to send data keeps nobody waiting.
+        // Who goes next, a write here or what waits elsewhere. Elsewhere goes first, but not twice
+        // in a row. What only waits for its master to send data keeps nobody waiting.
         self.working.next = ((self.step.q.val() != Step::Idle) & (self.step.q.val() != Step::Refuse))
             | (self.desk.q.val() != Desk::Free);
         self.others.next =

@@ -80,10 +80,10 @@ enum Phase {
 
 /// Queues completion records and writes them into the ring of their page.
 ///
-/// Guarantees: records of a page lie in its ring in the order in which they were taken; each is one beat of 64 bytes
-/// of which 16 are strobed. Records of a page without a ring vanish. Bound: one record in three cycles; with
-/// `quiesce` high a record never waits, and is dropped where the queue is full, so that a save does not hang
-/// on the host.
+/// Guarantees: records of a page lie in its ring in the order in which they were taken; each is one
+/// beat of 64 bytes of which 16 are strobed. Records of a page without a ring vanish. Bound: one
+/// record in three cycles; with `quiesce` high a record never waits, and is dropped where the queue
+/// is full, so that a save does not hang on the host.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct CompletionWriter {
     /// Rising edge.

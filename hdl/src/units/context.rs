@@ -24,9 +24,9 @@ struct State {
 
 /// Follows one command from its issue until it is done.
 ///
-/// Guarantees: `want_progress` and `want_done` rise only when every operation that the command has begun is answered
-/// by the memory. After a memory error the command executes nothing behind a `Wait`, and its status is MemoryError.
-/// Bound: at most 15 operations that are not written out.
+/// Guarantees: `want_progress` and `want_done` rise only when every operation that the command has
+/// begun is answered by the memory. After a memory error the command executes nothing behind a
+/// `Wait`, and its status is MemoryError. Bound: at most 15 operations that are not written out.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Context {
     /// Rising edge.

@@ -25,9 +25,10 @@ enum Step {
 
 /// Looks a command's descriptor and mapping up, translates and checks it.
 ///
-/// Guarantees: what is offered is well formed: each range lies in its pool, and in the log ring where the descriptor says so,
-/// and what it writes touches no line of its other ranges. What is refused has had no effect. The first check that
-/// fails, in the order of `docs/hardware.md`, gives the status. Bound: seven cycles from a command to its offer. One command at a time.
+/// Guarantees: what is offered is well formed: each range lies in its pool, and in the log ring
+/// where the descriptor says so, and what it writes touches no line of its other ranges. What is
+/// refused has had no effect. The first check that fails, in the order of `docs/hardware.md`, gives
+/// the status. Bound: seven cycles from a command to its offer. One command at a time.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Decoder {
     /// Rising edge.
@@ -38,7 +39,8 @@ pub struct Decoder {
     pub device_number: Signal<In, Bits<4>>,
     /// Other devices can be reached.
     pub speaks: Signal<In, Bit>,
-    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other
+    /// devices, a bit each.
     pub busy: Signal<In, Bits<16>>,
     /// No more command may be numbered that may have to wait.
     pub full: Signal<In, Bit>,
@@ -55,7 +57,8 @@ pub struct Decoder {
     pub cmd_page: Signal<In, Bits<2>>,
     /// Pulse: the command was numbered or refused.
     pub cmd_done: Signal<Out, Bit>,
-    /// A command that was accepted before: it is replayed, or has waited for other devices; it takes precedence.
+    /// A command that was accepted before: it is replayed, or has waited for other devices; it
+    /// takes precedence.
     pub inject_valid: Signal<In, Bit>,
     /// It is taken.
     pub inject_taken: Signal<Out, Bit>,
@@ -613,9 +616,11 @@ impl Logic for Decoder {
         self.step.d.next = Step::Overlap;
     }
 
-    /// The lines of the operands, and which of them meet; whether the command waits for other devices.
+    /// The lines of the operands, and which of them meet; whether the command waits for other
+    /// devices.
     fn overlap(&mut self) {
-        // What is behind a command that waits, or has waited, in its thread may have to wait as well.
+        // What is behind a command that waits, or has waited, in its thread may have to wait as
+        // well.
         if !self.released.q.val()
             & !self.desc.q.val().get_bit(21)
             & ((self.desc.q.val().get_bit(26) & self.others.q.val())

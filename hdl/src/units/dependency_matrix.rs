@@ -6,14 +6,16 @@ use crate::sizes::Sizes;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// A row of bits for each item, 96 of 96 in the full card: row = item that waits, column = item that it waits for. Request slots first, host
-/// lines from the number of slots on.
+/// A row of bits for each item, 96 of 96 in the full card: row = item that waits, column = item
+/// that it waits for. Request slots first, host lines from the number of slots on.
 ///
-/// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that was set has been cleared by
-/// a retirement; one cycle after the event, and at once where nothing was named to it. Entering an item clears its row and takes `ready` away at the same edge. A failed slot's
-/// column is cleared in the rows of commands and stays in those of host lines until it is let go; a host line that waits for one, or
-/// for an item that does, is held: nothing but letting go will make it ready. A chain of n such items is known n cycles later. A command
-/// that waits for a kept line is blocked: it would wait as long.
+/// Guarantees: an item is `ready` when its row has been completed (`set_end`) and every bit that
+/// was set has been cleared by a retirement; one cycle after the event, and at once where nothing
+/// was named to it. Entering an item clears its row and takes `ready` away at the same edge. A
+/// failed slot's column is cleared in the rows of commands and stays in those of host lines until
+/// it is let go; a host line that waits for one, or for an item that does, is held: nothing but
+/// letting go will make it ready. A chain of n such items is known n cycles later. A command that
+/// waits for a kept line is blocked: it would wait as long.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DependencyMatrix {
     /// Rising edge.
@@ -94,8 +96,9 @@ impl DependencyMatrix {
         (others | slot, others | for_hosts)
     }
 
-    /// Items that wait for a failed slot or for a held item, by what the registers showed. What retires in this very cycle counts
-    /// still, so that no retirement has to pass through all rows: the cycle in which it is waited for is its last, as it is for `ready`.
+    /// Items that wait for a failed slot or for a held item, by what the registers showed. What
+    /// retires in this very cycle counts still, so that no retirement has to pass through all rows:
+    /// the cycle in which it is waited for is its last, as it is for `ready`.
     fn held(&self) -> u128 {
         let blockers = self._held | u128::from(self._failed);
         let waits = |row: &usize| self._complete >> row & 1 == 1 && self._rows[*row] & blockers != 0;

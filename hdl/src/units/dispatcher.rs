@@ -9,13 +9,17 @@ use nearpm_interface::status::Status;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is done, one a cycle at most.
+/// Keeps which slots are live, issues ready ones in turn to units in turn, and retires what is
+/// done, one a cycle at most.
 ///
-/// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched mapping entry retires as Latched
-/// without being issued, but for unmap and for what has waited for other devices. A command for which a place is kept there leaves its slot for it instead
-/// of being issued. So does a blocked one, which would wait for an unmap: it latches its own entry. A log that fails
-/// latches its entry; it, a log that retires as Latched, and what was blocked keep their slots until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a ready command is issued three cycles later
-/// where a unit has room, one every three cycles; a command retires two cycles after it is done, one every three cycles.
+/// Guarantees: a slot is free from the cycle after its retirement on. A command of a latched
+/// mapping entry retires as Latched without being issued, but for unmap and for what has waited for
+/// other devices. A command for which a place is kept there leaves its slot for it instead of being
+/// issued. So does a blocked one, which would wait for an unmap: it latches its own entry. A log
+/// that fails latches its entry; it, a log that retires as Latched, and what was blocked keep their
+/// slots until the entry's unmap is offered. Progress is taken only while `gate_ready`. Bound: a
+/// ready command is issued three cycles later where a unit has room, one every three cycles; a
+/// command retires two cycles after it is done, one every three cycles.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Dispatcher {
     /// Rising edge.
@@ -252,7 +256,8 @@ impl Logic for Dispatcher {
         self.record_valid.next = self.known.q.val() & self.wants.val();
         self.map.next = self.ticket_now.val().map;
         self.is_closing.next = self.closing.val() >> self.map.val();
-        // A log that was accepted and is refused by the latch has logged as little as the one that failed.
+        // A log that was accepted and is refused by the latch has logged as little as the one that
+        // failed.
         self.stays.next = self.fires.val()
             & !self.parking.q.val()
             & (((self.began.val() | (self.status.q.val() == self.latched_status.val())) & self.ticket_now.val().logs)
@@ -262,7 +267,8 @@ impl Logic for Dispatcher {
         self.retire_failed.next = self.stays.val();
         self.commit_valid.next =
             self.fires.val() & !self.parking.q.val() & self.good.val() & self.ticket_now.val().commits;
-        // What comes behind a blocked command in its thread may rely on it, so that the thread ends there.
+        // What comes behind a blocked command in its thread may rely on it, so that the thread ends
+        // there.
         self.latch_valid.next =
             self.fires.val() & ((self.began.val() & self.ticket_now.val().logs) | self.refuses.q.val());
         self.free_valid.next =
@@ -355,7 +361,8 @@ impl Logic for Dispatcher {
             self.pick.take.next = self.pick.any.val();
             self.picked.d.next = self.pick.any.val();
             self.picked_slot.d.next = self.pick.index.val();
-            // Decided here: what is ready stays so, and what is blocked may wait for other items too.
+            // Decided here: what is ready stays so, and what is blocked may wait for other items
+            // too.
             self.picked_blocked.d.next = !(self.pick.grant.val() & self.ready.val()).any();
             self.pick_mask.next = self.pick.grant.val();
         }

@@ -11,8 +11,8 @@ use rust_hdl::prelude::*;
 
 /// Carries out operations in order; reads of the next overlap with writes of the one before.
 ///
-/// Guarantees and bounds are those of [`DmaRead`] and [`DmaWrite`]. Source and destination of a copy have the same offset in
-/// the line, so lines are never shifted.
+/// Guarantees and bounds are those of [`DmaRead`] and [`DmaWrite`]. Source and destination of a
+/// copy have the same offset in the line, so lines are never shifted.
 #[derive(LogicBlock, Default, Ports)]
 pub struct DmaEngine {
     /// Rising edge.

@@ -35,11 +35,11 @@ struct Arrival {
 
 /// Reads the lines of copies, and zeroes what lies outside of their ranges.
 ///
-/// Guarantees: requests only while the line FIFO has room for the longest burst; all requests of a unit have one tag, so that their data comes
-/// in order. A burst is at most 16 lines and stays inside 4 KiB. With `quiesce` no new request is made; one that is made
-/// stays until it is taken.
-/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two cycles, every three while the FIFO has room for
-/// less than two.
+/// Guarantees: requests only while the line FIFO has room for the longest burst; all requests of a
+/// unit have one tag, so that their data comes in order. A burst is at most 16 lines and stays
+/// inside 4 KiB. With `quiesce` no new request is made; one that is made stays until it is taken.
+/// Bound: a copy that is taken in a cycle is requested two cycles later; then one burst every two
+/// cycles, every three while the FIFO has room for less than two.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaRead {
     /// Rising edge.
@@ -97,7 +97,8 @@ pub struct DmaRead {
     /// Lines of the FIFO that no request has claimed.
     #[default(Register::new(FIFO_LINES.into()))]
     credit: Register<Bits<7>>,
-    /// They are enough for the longest burst: told from a register, since the memory port's pick hangs on it.
+    /// They are enough for the longest burst: told from a register, since the memory port's pick
+    /// hangs on it.
     #[default(Register::new(true))]
     plenty: Register<Bit>,
     /// Lines requested that have not arrived.
@@ -143,7 +144,8 @@ impl Logic for DmaRead {
         self.credit.d.next = self.credit.q.val();
         self.outstanding.d.next = self.outstanding.q.val();
 
-        // Request: the burst as it is cut. The memory port's answer goes into registers alone, and acts a cycle later.
+        // Request: the burst as it is cut. The memory port's answer goes into registers alone, and
+        // acts a cycle later.
         self.queue.write.next = self.operation_valid.val();
         self.queue.data_in.next = self.operation.val();
         self.operation_ready.next = !self.queue.full.val();

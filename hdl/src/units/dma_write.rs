@@ -35,11 +35,12 @@ struct Beats {
 
 /// Writes copies from the line FIFO, heads and words, in the order of the operations.
 ///
-/// Guarantees: a burst is requested only when its data is at hand, is at most 16 lines and stays inside 4 KiB. Only the bytes
-/// of a copy's range are strobed, unless it writes whole lines; after a memory error nothing is strobed for its context.
-/// With `quiesce` no new request is made; one that is made stays until it is taken, and its data follows.
-/// Bound: a line that enters the FIFO of an idle unit is requested in the next cycle; then one burst every two cycles.
-/// At most 63 bursts of a context are unanswered.
+/// Guarantees: a burst is requested only when its data is at hand, is at most 16 lines and stays
+/// inside 4 KiB. Only the bytes of a copy's range are strobed, unless it writes whole lines; after
+/// a memory error nothing is strobed for its context. With `quiesce` no new request is made; one
+/// that is made stays until it is taken, and its data follows. Bound: a line that enters the FIFO
+/// of an idle unit is requested in the next cycle; then one burst every two cycles. At most 63
+/// bursts of a context are unanswered.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct DmaWrite {
     /// Rising edge.
@@ -74,8 +75,8 @@ pub struct DmaWrite {
     pub line: Signal<In, Bits<512>>,
     /// It leaves the line FIFO.
     pub line_taken: Signal<Out, Bit>,
-    /// The head of the entry whose data was written last can be had: it stands on `head` from the next cycle but one on, as soon as a
-    /// request that is made in the next cycle may need it.
+    /// The head of the entry whose data was written last can be had: it stands on `head` from the
+    /// next cycle but one on, as soon as a request that is made in the next cycle may need it.
     pub head_ready: Signal<In, Bit>,
     /// It is wanted.
     pub head_take: Signal<Out, Bit>,
@@ -182,7 +183,8 @@ impl Logic for DmaWrite {
             & !self.state.q.val().requested
             & (self.present.q.val().context | (self.unanswered[0].q.val() != self.most6.val()))
             & (!self.present.q.val().context | (self.unanswered[1].q.val() != self.most6.val()));
-        // A line may be asked for in the cycle of its arrival: it is in the FIFO when its data is wanted.
+        // A line may be asked for in the cycle of its arrival: it is in the FIFO when its data is
+        // wanted.
         self.one_more.next = self.available.q.val() + self.one7.val();
         self.form.next = self.possible.val()
             & (self.present.q.val().store

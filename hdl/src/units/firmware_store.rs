@@ -30,7 +30,8 @@ enum Phase {
     Apply,
 }
 
-/// Takes the head of an image apart, picks a 32-bit number of a line, and makes the firmware word; combinational.
+/// Takes the head of an image apart, picks a 32-bit number of a line, and makes the firmware word;
+/// combinational.
 #[derive(LogicBlock, Default, Ports)]
 pub struct ImageFields {
     /// A line.
@@ -111,10 +112,10 @@ impl Logic for ImageFields {
 
 /// Loads an image from a slot, checks it, and puts it in force.
 ///
-/// Guarantees: an image is in force entirely or not at all. It is read once, checked, kept here meanwhile and taken from
-/// there; outside of boot the firmware word is durable before the first number of the image is used. A load that fails changes
-/// nothing but `status`. Bound: about 250 cycles and the memory's time for three accesses. Load only while no unit has
-/// a command.
+/// Guarantees: an image is in force entirely or not at all. It is read once, checked, kept here
+/// meanwhile and taken from there; outside of boot the firmware word is durable before the first
+/// number of the image is used. A load that fails changes nothing but `status`. Bound: about 250
+/// cycles and the memory's time for three accesses. Load only while no unit has a command.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct FirmwareStore {
     /// Rising edge.
@@ -126,13 +127,15 @@ pub struct FirmwareStore {
     pub load: Signal<In, Bit>,
     /// Its slot, with `load`; there are two.
     pub slot: Signal<In, Bits<8>>,
-    /// Boot, with `load`: the image must have the checksum `expect_crc`, and the firmware word stands already.
+    /// Boot, with `load`: the image must have the checksum `expect_crc`, and the firmware word
+    /// stands already.
     pub boot: Signal<In, Bit>,
     /// Checksum that the image must have, with `boot`.
     pub expect_crc: Signal<In, Bits<32>>,
     /// Loading, from the cycle after `load` on.
     pub busy: Signal<Out, Bit>,
-    /// Pulse: the load has ended, with `status`. The control stores hold the last word one cycle later, before a unit can fetch it.
+    /// Pulse: the load has ended, with `status`. The control stores hold the last word one cycle
+    /// later, before a unit can fetch it.
     pub load_done: Signal<Out, Bit>,
     /// One of `registers::firmware_status`.
     pub status: Signal<Out, Bits<8>>,
@@ -148,8 +151,8 @@ pub struct FirmwareStore {
     /// Their descriptors, one cycle later; 0 (not valid) while no image is in force.
     pub descriptor: [Signal<Out, Bits<32>>; 2],
 
-    /// Write a word of the units' control stores, one cycle after it was read here: the way out of the image's memory is
-    /// long, and no command runs on it.
+    /// Write a word of the units' control stores, one cycle after it was read here: the way out of
+    /// the image's memory is long, and no command runs on it.
     pub prog_we: Signal<Out, Bit>,
     /// Which word.
     pub prog_addr: Signal<Out, Bits<7>>,

@@ -23,8 +23,8 @@ use smart_default::SmartDefault;
 
 /// Command port, host port and queue, decoder, ordering point and dispatcher with their tables.
 ///
-/// Guarantees and bounds are those of the units; this block only wires them. The signals towards Persistence are listed in
-/// `docs/hardware.md`.
+/// Guarantees and bounds are those of the units; this block only wires them. The signals towards
+/// Persistence are listed in `docs/hardware.md`.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Front {
     /// Rising edge.
@@ -53,7 +53,8 @@ pub struct Front {
     pub stop: Signal<In, Bit>,
     /// Issue nothing and request no burst.
     pub quiesce: Signal<In, Bit>,
-    /// Pulse: free all mapping entries but those of commands that wait, and failed slots; zero the page counters.
+    /// Pulse: free all mapping entries but those of commands that wait, and failed slots; zero the
+    /// page counters.
     pub clear: Signal<In, Bit>,
     /// No numbering, issue or retirement is under way, and no burst is outstanding.
     pub quiet: Signal<Out, Bit>,
@@ -199,7 +200,8 @@ pub struct Front {
     pub shown: Signal<Out, Brief>,
     /// `PARKED_REACHED`.
     pub shown_reached: Signal<Out, Bits<8>>,
-    /// Mapping entries in use, but for those that a function-level reset left to commands that wait.
+    /// Mapping entries in use, but for those that a function-level reset left to commands that
+    /// wait.
     pub mapped: Signal<Out, Bits<16>>,
     /// Mapping entries that are latched.
     pub latched: Signal<Out, Bits<16>>,
@@ -341,7 +343,8 @@ impl Logic for Front {
             self.decoder.cmd_done.val() | (self.command_port.cmd_valid.val() & self.closed.val());
         self.ev_dropped.next =
             self.command_port.ev_dropped.val() | (self.command_port.cmd_valid.val() & self.closed.val());
-        // What was accepted before: a replay, while the window is closed, or what has waited for other devices.
+        // What was accepted before: a replay, while the window is closed, or what has waited for
+        // other devices.
         self.injects_replay.next = self.inject_command_valid.val();
         self.decoder.inject_valid.next = self.injects_replay.val() | self.multi.release_valid.val();
         self.decoder.inject_data.next = self.multi.release_raw.val();
@@ -386,7 +389,8 @@ impl Logic for Front {
             self.address_map.write_index.next = self.map_restore_index.val();
             self.address_map.write_entry.next = self.map_restore.val();
         }
-        // An unmap closes its entry as soon as it is offered: what failed logs hold may be the slot that it waits for.
+        // An unmap closes its entry as soon as it is offered: what failed logs hold may be the slot
+        // that it waits for.
         self.address_map.close_valid.next = self.decoder.item_unmaps.val() & self.decoder.item_valid.val();
         self.address_map.close_index.next = self.address_map.found_index.val();
         self.address_map.commit_valid.next = self.dispatcher.commit_valid.val();
@@ -514,7 +518,8 @@ impl Logic for Front {
         self.gate_pc.next = self.dispatcher.gate_pc.val();
         self.dispatcher.gate_ready.next = self.gate_ready.val();
 
-        // Records: retirement first; a refusal of the decoder waits, and behind it what software has taken away.
+        // Records: retirement first; a refusal of the decoder waits, and behind it what software
+        // has taken away.
         self.record.next = self.no_record.val();
         self.discarded.next = self.multi.discard_valid.val();
         self.record_valid.next =

@@ -8,8 +8,9 @@ use smart_default::SmartDefault;
 
 /// The last transaction that each device has told of, by mapping entry: 128 words in the full card.
 ///
-/// Guarantees: `behind` and `shown` answer in the next cycle, with what stood before its edge. An entry that is forgotten has heard nothing. A word is
-/// replaced by what is told, whatever it is: who tells looks at `behind` before.
+/// Guarantees: `behind` and `shown` answer in the next cycle, with what stood before its edge. An
+/// entry that is forgotten has heard nothing. A word is replaced by what is told, whatever it is:
+/// who tells looks at `behind` before.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Heard {
     /// Rising edge.

@@ -11,13 +11,17 @@ const SAVE_LINES: u64 = SAVE_BYTES / LINE_U64;
 
 /// AXI slave of the PM window.
 ///
-/// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is taken, so that what arrives
-/// later is numbered later. A store whose address and data stand at the port when a load comes goes before it, and no
-/// other does: neither a load here nor a read of a status line waits for more than two beats of stores, or for a store that lacks its data. Each beat of a burst is an access of its own, of the line in which it lies. Refused with SLVERR and without effect:
-/// everything while the window is closed, what lies beyond memory, stores to the save area and to the firmware slot in force, and what is not an
-/// incrementing burst of at most 64 bytes a beat; of a refused burst every beat is taken or answered.
-/// Loads of one identifier are answered in order: the next is taken when the one before it is answered. Bound: a load of another
-/// identifier a cycle, or a store a cycle; bursts are served a beat at a time, and a load burst waits until no other load is open.
+/// Guarantees: an access is handed over in the cycle in which its data (store) or address (load) is
+/// taken, so that what arrives later is numbered later. A store whose address and data stand at the
+/// port when a load comes goes before it, and no other does: neither a load here nor a read of a
+/// status line waits for more than two beats of stores, or for a store that lacks its data. Each
+/// beat of a burst is an access of its own, of the line in which it lies. Refused with SLVERR and
+/// without effect: everything while the window is closed, what lies beyond memory, stores to the
+/// save area and to the firmware slot in force, and what is not an incrementing burst of at most 64
+/// bytes a beat; of a refused burst every beat is taken or answered. Loads of one identifier are
+/// answered in order: the next is taken when the one before it is answered. Bound: a load of
+/// another identifier a cycle, or a store a cycle; bursts are served a beat at a time, and a load
+/// burst waits until no other load is open.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct HostPort {
     /// Rising edge.
@@ -228,7 +232,8 @@ impl Logic for HostPort {
             & !self.has_burst.q.val()
             & !self.open_loads.q.val().any()
             & !self.refusal.q.val();
-        // Only what nothing but stores keeps waiting: a load behind an open one must not keep stores waiting.
+        // Only what nothing but stores keeps waiting: a load behind an open one must not keep
+        // stores waiting.
         self.read_waits.next =
             self.status_waits.val() | (self.offer_read.val() & !self.refusal.q.val()) | self.burst_may_start.val();
 

@@ -35,12 +35,14 @@ pub struct HostAnswer {
 
 /// 64 lines in the full card, each held from numbering until the memory has answered.
 ///
-/// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at most eight of either outstanding.
-/// A store retires when the memory has answered it, a load when its data is here; its data waits in a queue of eight for the
-/// host, which holds back further loads but never memory. Stores that the memory refuses retire all the same, and are told: they are lost. What is `held` would
-/// wait for the host itself: a load is answered with an error and no data; of stores at most [`Sizes::held_stores`] are kept, and
-/// those beyond are dropped. Both are told, and go before what is ready, so that a held line is gone in a bounded time.
-/// Bound: a load and a store every two cycles.
+/// Guarantees: a line goes to memory once, when it is `ready`; loads and stores each in turn, at
+/// most eight of either outstanding. A store retires when the memory has answered it, a load when
+/// its data is here; its data waits in a queue of eight for the host, which holds back further
+/// loads but never memory. Stores that the memory refuses retire all the same, and are told: they
+/// are lost. What is `held` would wait for the host itself: a load is answered with an error and no
+/// data; of stores at most [`Sizes::held_stores`] are kept, and those beyond are dropped. Both are
+/// told, and go before what is ready, so that a held line is gone in a bounded time. Bound: a load
+/// and a store every two cycles.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct HostQueue {
     /// Rising edge.
@@ -323,7 +325,8 @@ impl Logic for HostQueue {
         self.write_table.read_address[0].next = self.mem.b_tag.val();
         self.read_table.read_address[0].next = self.mem.rdata_tag.val();
         self.id_table.read_address[0].next = self.mem.rdata_tag.val();
-        // What is held and cannot be kept retires when no answer of the memory does. No request is made meanwhile, so that moment comes.
+        // What is held and cannot be kept retires when no answer of the memory does. No request is
+        // made meanwhile, so that moment comes.
         self.refuses_load.next = self.refusing.q.val()
             & !self.refused_store.q.val()
             & self.read_tag_left.q.val()
@@ -472,7 +475,8 @@ impl Logic for HostQueue {
             self.pick_read.next = self.reader.grant.val();
         }
 
-        // Of what is held one line is looked at in a cycle: a store is kept, or is given up as every load is.
+        // Of what is held one line is looked at in a cycle: a store is kept, or is given up as
+        // every load is.
         self.holder.requests.next = self.held.val() & self.alive.q.val() & !self.issued.q.val() & !self.kept.q.val();
         self.holder.take.next = false;
         self.finds_store.next = (self.holder.grant.val() & self.stores.q.val()).any();

@@ -28,8 +28,9 @@ pub struct Operation {
     pub context: Bit,
 }
 
-/// Bits of [`Classify`]'s answer: the word is an instruction. It is none where no assembler makes it, and where it is a head about
-/// the auxiliary operand, whose pool offset is not known. A control store that was never written holds no instructions.
+/// Bits of [`Classify`]'s answer: the word is an instruction. It is none where no assembler makes
+/// it, and where it is a head about the auxiliary operand, whose pool offset is not known. A
+/// control store that was never written holds no instructions.
 pub const IS_SOUND: usize = 0;
 /// `End`.
 pub const IS_END: usize = 1;
@@ -42,9 +43,11 @@ pub const IS_STORE: usize = 4;
 /// `Wait`.
 pub const IS_WAIT: usize = 5;
 
-/// Says what kind of instruction a word is, combinationally; one bit of `kinds` is high beside [`IS_SOUND`], or none is.
+/// Says what kind of instruction a word is, combinationally; one bit of `kinds` is high beside
+/// [`IS_SOUND`], or none is.
 ///
-/// The control store keeps the answer beside the word, so that it costs nothing where the word is executed.
+/// The control store keeps the answer beside the word, so that it costs nothing where the word is
+/// executed.
 #[derive(LogicBlock, Default, Ports)]
 pub struct Classify {
     /// The word.
@@ -87,8 +90,8 @@ impl Logic for Classify {
     }
 }
 
-/// Puts the operands of its command into an instruction, combinationally: an operand multiplexer and one addition. What it says of
-/// an instruction that must not be executed means nothing.
+/// Puts the operands of its command into an instruction, combinationally: an operand multiplexer
+/// and one addition. What it says of an instruction that must not be executed means nothing.
 #[derive(LogicBlock, Default, Ports)]
 pub struct Decode {
     /// The instruction.

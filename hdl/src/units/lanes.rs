@@ -6,8 +6,8 @@ use rust_hdl::prelude::*;
 
 /// The bytes of a line that belong to a range, combinationally: two levels of logic.
 ///
-/// All 64, except those below `offset` when the line is the `first` of the range, and those above `end_byte`
-/// when it is the `last`.
+/// All 64, except those below `offset` when the line is the `first` of the range, and those above
+/// `end_byte` when it is the `last`.
 #[derive(LogicBlock, Default, Ports)]
 pub struct ByteMask {
     /// The range starts in this line.
@@ -44,8 +44,8 @@ impl Logic for ByteMask {
     }
 }
 
-/// A line with the bytes outside of a mask zeroed, combinationally: one level of logic. Zero while not `valid`, which
-/// spares the simulation of idle cycles.
+/// A line with the bytes outside of a mask zeroed, combinationally: one level of logic. Zero while
+/// not `valid`, which spares the simulation of idle cycles.
 #[derive(LogicBlock, Default, Ports)]
 pub struct MaskedLine {
     /// There is a line.

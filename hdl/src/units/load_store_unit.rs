@@ -6,8 +6,8 @@ use rust_hdl::prelude::*;
 
 /// Places an 8-byte word in a line, combinationally.
 ///
-/// Guarantees that exactly the eight bytes of the word's lane are strobed, so that the store is one atomic write of the
-/// memory. The word itself stands in every lane, which costs no multiplexer.
+/// Guarantees that exactly the eight bytes of the word's lane are strobed, so that the store is one
+/// atomic write of the memory. The word itself stands in every lane, which costs no multiplexer.
 #[derive(LogicBlock, Default, Ports)]
 pub struct LoadStoreUnit {
     /// Lane of the word in its line, 0 to 7.

@@ -6,10 +6,11 @@ use crate::dut::Ports;
 use rust_hdl::prelude::*;
 use smart_default::SmartDefault;
 
-/// Counts lost stores and keeps the lowest and the highest of their lines, until software has acknowledged them.
+/// Counts lost stores and keeps the lowest and the highest of their lines, until software has
+/// acknowledged them.
 ///
-/// Guarantees: a store is counted at the edge at which it is told, also in the cycle in which the earlier ones are forgotten. The count stops at
-/// its highest value. Bound: a store a cycle.
+/// Guarantees: a store is counted at the edge at which it is told, also in the cycle in which the
+/// earlier ones are forgotten. The count stops at its highest value. Bound: a store a cycle.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct LostStores {
     /// Rising edge.

@@ -34,14 +34,17 @@ enum Source {
 
 /// Joins the requesters to one AXI4 port.
 ///
-/// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps the port until 32 beats are asked
-/// for while the other waits (the burst that passes them is whole, and one more may follow it, because the count is a cycle
-/// behind), and gives it up at once when it has nothing to ask.
-/// A write burst is granted only when the data of every earlier one is taken, the last beat at the latest in that
-/// cycle, and its own data is asked for from the next cycle on: data is never waited for. Responses go to the requester that
-/// the identifier names; requesters and memory need not keep any order between identifiers.
-/// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken; the system's requests, which come from
-/// deep logic, pass a [`RequestStage`] first and all others come from registers. At most 512 bursts of a direction are outstanding.
+/// Guarantees: within a direction requesters take turns, and `system` goes first; a direction keeps
+/// the port until 32 beats are asked for while the other waits (the burst that passes them is
+/// whole, and one more may follow it, because the count is a cycle behind), and gives it up at once
+/// when it has nothing to ask.
+/// A write burst is granted only when the data of every earlier one is taken, the last beat at the
+/// latest in that cycle, and its own data is asked for from the next cycle on: data is never waited
+/// for. Responses go to the requester that the identifier names; requesters and memory need not
+/// keep any order between identifiers.
+/// Bound: a request is on AXI one cycle after its grant, data one cycle after it is taken; the
+/// system's requests, which come from deep logic, pass a [`RequestStage`] first and all others come
+/// from registers. At most 512 bursts of a direction are outstanding.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MemoryPort {
     /// Rising edge.
@@ -116,7 +119,8 @@ pub struct MemoryPort {
     spent: Signal<Local, Bit>,
     do_read: Signal<Local, Bit>,
     do_write: Signal<Local, Bit>,
-    /// A burst was granted in the cycle before: its beats less one, and whether the direction changed with it.
+    /// A burst was granted in the cycle before: its beats less one, and whether the direction
+    /// changed with it.
     granted: DFF<Bit>,
     asked: DFF<Bits<6>>,
     turned: DFF<Bit>,

@@ -13,8 +13,8 @@ use smart_default::SmartDefault;
 /// Lines that can be asked for at one port and not taken by their requesters.
 const READ_LINES: u64 = 128;
 
-// No burst leaves its port: those of units end at multiples of 16 lines, the firmware store's lie inside an image,
-// and all others are single lines.
+// No burst leaves its port: those of units end at multiples of 16 lines, the firmware store's lie
+// inside an image, and all others are single lines.
 const _: () = assert!(INTERLEAVE == BURST_LINES * LINE_U64 && BURST_LINES == 16);
 const _: () = assert!(IMAGE_LINES as u64 * LINE_U64 <= INTERLEAVE);
 const _: () = assert!(FIRMWARE_BASE.is_multiple_of(INTERLEAVE) && FIRMWARE_SLOT_BYTES.is_multiple_of(INTERLEAVE));
@@ -93,11 +93,13 @@ struct Turn {
     id: Bits<6>,
 }
 
-/// What waits at one port: addresses and data of writes on their way to it, read data and answers on their way back.
+/// What waits at one port: addresses and data of writes on their way to it, read data and answers
+/// on their way back.
 ///
-/// Guarantees: order in each channel; an offer stays until it is taken. A read passes only while there is room for the longest
-/// burst, so that read data is always taken. Bound: 4 addresses of a direction, 4 answers, 32 beats of write data, [`READ_LINES`] of
-/// read data; a beat of read data or an answer that finds nobody waiting shows in the cycle in which it comes.
+/// Guarantees: order in each channel; an offer stays until it is taken. A read passes only while
+/// there is room for the longest burst, so that read data is always taken. Bound: 4 addresses of a
+/// direction, 4 answers, 32 beats of write data, [`READ_LINES`] of read data; a beat of read data
+/// or an answer that finds nobody waiting shows in the cycle in which it comes.
 #[derive(SmartDefault, LogicBlock)]
 struct Lane {
     clock: Signal<In, Clock>,
@@ -188,7 +190,8 @@ impl Logic for Lane {
         self.m.wlast.next = self.w.data_out.val().last;
 
         // Lines are claimed when a read is taken, and given back when its data leaves.
-        // By way of a signal of its own: bits of a field's bits are no Verilog, and yosys reads other bits there.
+        // By way of a signal of its own: bits of a field's bits are no Verilog, and yosys reads
+        // other bits there.
         self.length.next = self.ar_request.val().length;
         self.beats.next = self.length.val().get_bits::<5>(0) + self.one5.val();
         self.claims.i.next = self.beats.val();
@@ -235,24 +238,30 @@ impl Logic for Lane {
 /// Puts the memory behind two AXI4 ports, by the mapping of [`nearpm_interface::memory_ports`].
 ///
 /// Guarantees:
-/// - Reads are answered in the order in which they were asked, whichever port is faster, because a unit asks for lines of both
-///   ports with one identifier. Towards memory all reads have the identifier 0, so that each port keeps the order, too: the oldest
-///   read is always the next of its port, and neither port starves.
-/// - Read data of a port is always taken: a read passes only while there is room for it. So no memory has a reason to hold writes
-///   back until the other port has answered, and the ports cannot wait for each other in a circle.
-/// - Data of writes goes where its address went: the ports of the addresses that were taken wait in a queue, and a beat
-///   passes only when its own address has. Both are offered to a port independently, as AXI asks for.
-/// - Answers to writes keep their identifiers and come in the order of each port; the ports take turns.
-/// - An offer that is not taken stays as it is. What is offered follows from no `ready`, and `ready` from registers and, in front, from
-///   the port of the address.
+/// - Reads are answered in the order in which they were asked, whichever port is faster, because a
+///   unit asks for lines of both ports with one identifier. Towards memory all reads have the
+///   identifier 0, so that each port keeps the order, too: the oldest read is always the next of
+///   its port, and neither port starves.
+/// - Read data of a port is always taken: a read passes only while there is room for it. So no
+///   memory has a reason to hold writes back until the other port has answered, and the ports
+///   cannot wait for each other in a circle.
+/// - Data of writes goes where its address went: the ports of the addresses that were taken wait in
+///   a queue, and a beat passes only when its own address has. Both are offered to a port
+///   independently, as AXI asks for.
+/// - Answers to writes keep their identifiers and come in the order of each port; the ports take
+///   turns.
+/// - An offer that is not taken stays as it is. What is offered follows from no `ready`, and
+///   `ready` from registers and, in front, from the port of the address.
 ///
-/// Whoever counts bursts in front of this unit counts right: a burst is taken here once, and is answered here only when
-/// its port has answered it. So [`MemoryPort`](super::memory_port::MemoryPort)'s `quiet` needs to know nothing of this unit, and
+/// Whoever counts bursts in front of this unit counts right: a burst is taken here once, and is
+/// answered here only when its port has answered it. So
+/// [`MemoryPort`](super::memory_port::MemoryPort)'s `quiet` needs to know nothing of this unit, and
 /// an answer to a write says that the memory has it.
 ///
-/// Bound: one address of a direction, one beat of data each way and one answer a cycle. An address or a beat that is
-/// taken is at its port in the next cycle; read data and answers pass in the cycle in which they come, when it is their turn
-/// and none waits. At most 64 reads are outstanding, and 128 lines of them at a port. Five LUT levels between registers.
+/// Bound: one address of a direction, one beat of data each way and one answer a cycle. An address
+/// or a beat that is taken is at its port in the next cycle; read data and answers pass in the
+/// cycle in which they come, when it is their turn and none waits. At most 64 reads are
+/// outstanding, and 128 lines of them at a port. Five LUT levels between registers.
 #[derive(LogicBlock, Default, Ports)]
 pub struct MemorySplit {
     /// Rising edge.

@@ -86,10 +86,10 @@ impl Logic for HeadFields {
 
 /// Seals a head and keeps it: an XOR of about 32 bits before the register.
 ///
-/// A CRC is linear over XOR, so the state behind data and head is the state behind the head alone, plus what the data changed
-/// in the initial state (which is the CRC of the data), moved on over the head. `line` carries the state behind the head
-/// alone in the place of the checksum. That was computed over 64 bytes, the last four zero; stepping back over them is
-/// linear as well.
+/// A CRC is linear over XOR, so the state behind data and head is the state behind the head alone,
+/// plus what the data changed in the initial state (which is the CRC of the data), moved on over
+/// the head. `line` carries the state behind the head alone in the place of the checksum. That was
+/// computed over 64 bytes, the last four zero; stepping back over them is linear as well.
 #[derive(LogicBlock, Default, Ports)]
 pub struct HeadSeal {
     /// Rising edge.
@@ -164,9 +164,10 @@ struct State {
 
 /// Builds the head lines of log entries and seals them over the data of the copies before them.
 ///
-/// Guarantees: heads come in the order in which they were asked for, each sealed over the last copy that was started before it
-/// is taken. Bound: a head may be taken two cycles after the last line of its copy, while its sum is finished; three heads at a time, then
-/// `generate_ready` is low. At most seven copies are summed and not started.
+/// Guarantees: heads come in the order in which they were asked for, each sealed over the last copy
+/// that was started before it is taken. Bound: a head may be taken two cycles after the last line
+/// of its copy, while its sum is finished; three heads at a time, then `generate_ready` is low. At
+/// most seven copies are summed and not started.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MetadataGenerator {
     /// Rising edge.
@@ -291,7 +292,8 @@ impl Logic for MetadataGenerator {
             & !self.state.q.val().taking
             & !self.state.q.val().ready
             & (!self.ahead.val().get_bit(3) | self.soon.val());
-        // Sealed in the cycle after it was taken, in which the sum is there at the latest; another copy may have started by then.
+        // Sealed in the cycle after it was taken, in which the sum is there at the latest; another
+        // copy may have started by then.
         self.sealed.next = self.state.q.val().sealed;
         self.bypass.next = self.state.q.val().last3 & (self.summed.val() == self.sealed.val());
         self.heads.read.next = self.state.q.val().taking;

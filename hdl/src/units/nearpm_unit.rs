@@ -9,10 +9,11 @@ use rust_hdl::prelude::*;
 
 /// Runs two commands at a time: their instructions in turn, their reads and writes overlapped.
 ///
-/// Guarantees: `done` comes when every write of the command is answered by the memory. A command without memory errors
-/// writes what its program says and nothing else, to the byte. Behind a read that failed nothing is written.
-/// Bound: five cycles from `issue_valid` to the read burst at the memory port's AXI side; from the last read beat there to the
-/// last write beat of a sealed head eight, with nobody else at the port. See [`Sequencer`] and [`DmaEngine`].
+/// Guarantees: `done` comes when every write of the command is answered by the memory. A command
+/// without memory errors writes what its program says and nothing else, to the byte. Behind a read
+/// that failed nothing is written. Bound: five cycles from `issue_valid` to the read burst at the
+/// memory port's AXI side; from the last read beat there to the last write beat of a sealed head
+/// eight, with nobody else at the port. See [`Sequencer`] and [`DmaEngine`].
 #[derive(LogicBlock, Default, Ports)]
 pub struct NearPmUnit {
     /// Rising edge.

@@ -16,12 +16,14 @@ enum Phase {
     Third,
 }
 
-/// Numbers commands, host accesses and replayed stores, one at a time, and asks for what each has to wait for.
+/// Numbers commands, host accesses and replayed stores, one at a time, and asks for what each has
+/// to wait for.
 ///
-/// Guarantees: an item is numbered after everything that was offered and taken before it; from the edge of its numbering on it
-/// stands in its slot or line, and every later query sees it. A command takes precedence over a host access that is offered
-/// in the same cycle: the command port holds host accesses back that arrived after the command. Bound: a host access
-/// a cycle, a command in at most three.
+/// Guarantees: an item is numbered after everything that was offered and taken before it; from the
+/// edge of its numbering on it stands in its slot or line, and every later query sees it. A command
+/// takes precedence over a host access that is offered in the same cycle: the command port holds
+/// host accesses back that arrived after the command. Bound: a host access a cycle, a command in at
+/// most three.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct OrderingPoint {
     /// Rising edge.
@@ -89,7 +91,8 @@ pub struct OrderingPoint {
     pub enter_ticket: Signal<Out, Ticket>,
     /// Order number under which it was accepted.
     pub enter_accepted: Signal<Out, Bits<64>>,
-    /// A host access enters `line_index` at this edge; a replayed store where `store_ready` is high.
+    /// A host access enters `line_index` at this edge; a replayed store where `store_ready` is
+    /// high.
     pub enter_line: Signal<Out, Bit>,
     /// Its line address.
     pub enter_address: Signal<Out, Bits<34>>,

@@ -37,8 +37,8 @@ impl Logic for MergeBytes {
 
 /// Counters of the pages.
 ///
-/// Guarantees: `line` is the status line of `read_page` with everything that was counted before this cycle. Of a refusal and
-/// a failure in one cycle and page the failure is the last bad one.
+/// Guarantees: `line` is the status line of `read_page` with everything that was counted before
+/// this cycle. Of a refusal and a failure in one cycle and page the failure is the last bad one.
 #[derive(LogicBlock, Default, Ports)]
 pub struct PageTable {
     /// Rising edge.
@@ -77,7 +77,8 @@ pub struct PageTable {
     pub order: Signal<In, Bits<64>>,
     /// Mapping entries that are latched, a bit each.
     pub latched: Signal<In, Bits<16>>,
-    /// Mapping entries with a command that waits, may have to wait, or has waited for other devices, a bit each.
+    /// Mapping entries with a command that waits, may have to wait, or has waited for other
+    /// devices, a bit each.
     pub parked: Signal<In, Bits<16>>,
     /// Stores that memory refused.
     pub stores_lost: Signal<In, Bits<32>>,

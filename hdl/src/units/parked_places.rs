@@ -9,10 +9,11 @@ use smart_default::SmartDefault;
 
 /// The places of the parked table, and what of each mapping entry is under way with them.
 ///
-/// A place is *kept* for a command from its numbering on, *used* from when the command leaves its request slot, and free when it is
-/// numbered again, or discarded, or retires without having waited. A command that was numbered again is *let go* until it retires.
-/// Guarantees: a command that is put finds a free place if one was kept for it. All outputs are of the state, but for `of_map`. Updates take effect
-/// at the next edge.
+/// A place is *kept* for a command from its numbering on, *used* from when the command leaves its
+/// request slot, and free when it is numbered again, or discarded, or retires without having
+/// waited. A command that was numbered again is *let go* until it retires. Guarantees: a command
+/// that is put finds a free place if one was kept for it. All outputs are of the state, but for
+/// `of_map`. Updates take effect at the next edge.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct ParkedPlaces {
     /// Rising edge.

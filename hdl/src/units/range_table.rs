@@ -9,12 +9,14 @@ use smart_default::SmartDefault;
 /// Ranges of a command: source (read), destination and auxiliary (written).
 const RANGES: usize = 3;
 
-/// Compares a range with those of all live items (the in-flight access table, but for waiting items too).
+/// Compares a range with those of all live items (the in-flight access table, but for waiting items
+/// too).
 ///
-/// Guarantees: two cycles after `query_valid` was seen, `hits` has a bit for each item that was live, has not retired since,
-/// and touches a line of the query while one of both writes; for a query of an ordered command also each live command of its
-/// mapping entry. The row's own bit is 0. An item that is entered in the cycle in which a query is seen is not compared with it. One query a cycle.
-/// A failed slot is no longer live for queries of commands.
+/// Guarantees: two cycles after `query_valid` was seen, `hits` has a bit for each item that was
+/// live, has not retired since, and touches a line of the query while one of both writes; for a
+/// query of an ordered command also each live command of its mapping entry. The row's own bit is 0.
+/// An item that is entered in the cycle in which a query is seen is not compared with it. One query
+/// a cycle. A failed slot is no longer live for queries of commands.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct RangeTable {
     /// Rising edge.

@@ -53,7 +53,8 @@ fn source(offset: u32, capabilities: u32, geometry: u32) -> Source {
         regs::FIRMWARE_STATUS => Ports("{16'd0, firmware_slot, shown_status}"),
         regs::FIRMWARE_CRC => Ports("firmware_crc"),
         regs::PARKED => Ports("parked"),
-        // A `Brief`, first field lowest: pool, thread, opcode, participants, transaction, mapping entry.
+        // A `Brief`, first field lowest: pool, thread, opcode, participants, transaction, mapping
+        // entry.
         regs::PARKED_POOL => Ports("shown_command[31:0]"),
         regs::PARKED_THREAD => Ports("{shown_command[63:56], shown_command[55:48], shown_command[47:32]}"),
         regs::PARKED_TXID_LO => Ports("shown_command[95:64]"),
@@ -108,10 +109,11 @@ fn holder(offset: u32) -> String {
 
 /// The register block.
 ///
-/// Guarantees: a write acts once, and is answered after it has acted; a read answers what stood when it
-/// was taken. Writes honour byte strobes; a register that acts does so when its lowest byte is written.
-/// Offsets without a register read as 0. Everything is answered OKAY. Counters wrap. Bound: a write takes three
-/// cycles, a read two. The 64-bit values and the counters are not read as a unit: read high, low, high.
+/// Guarantees: a write acts once, and is answered after it has acted; a read answers what stood
+/// when it was taken. Writes honour byte strobes; a register that acts does so when its lowest byte
+/// is written. Offsets without a register read as 0. Everything is answered OKAY. Counters wrap.
+/// Bound: a write takes three cycles, a read two. The 64-bit values and the counters are not read
+/// as a unit: read high, low, high.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Registers {
     /// Rising edge.
@@ -249,8 +251,8 @@ struct Pulses {
 }
 
 impl Registers {
-    /// A register block whose `CAPABILITIES` are these bits of `registers::capability`, and whose `GEOMETRY` is that of
-    /// [`Sizes::geometry`].
+    /// A register block whose `CAPABILITIES` are these bits of `registers::capability`, and whose
+    /// `GEOMETRY` is that of [`Sizes::geometry`].
     pub fn new(capabilities: u32, geometry: u32) -> Self {
         Self { _capabilities: capabilities, _geometry: geometry, ..Self::default() }
     }

@@ -40,7 +40,8 @@ pub struct Ticket {
 
 /// The request FIFO's storage: 32 slots in the full card, each held from numbering to retirement.
 ///
-/// Guarantees: what was written at an edge is read from the next cycle on. Which slots are live is the dispatcher's knowledge.
+/// Guarantees: what was written at an edge is read from the next cycle on. Which slots are live is
+/// the dispatcher's knowledge.
 #[derive(LogicBlock, Default, Ports)]
 pub struct RequestSlots {
     /// Rising edge.
@@ -55,7 +56,8 @@ pub struct RequestSlots {
     pub write_work: Signal<In, Work>,
     /// What retirement needs.
     pub write_ticket: Signal<In, Ticket>,
-    /// Order number under which it was accepted: another than its own where it was replayed or has waited for other devices.
+    /// Order number under which it was accepted: another than its own where it was replayed or has
+    /// waited for other devices.
     pub write_accepted: Signal<In, Bits<64>>,
     /// Instruction at which a replay resumes; 0 from the entry.
     pub write_resume: Signal<In, Bits<8>>,

@@ -4,10 +4,11 @@ use crate::cells::Register;
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
 
-/// Holds one request of one direction for the memory port, so that neither side's logic reaches through to the other.
+/// Holds one request of one direction for the memory port, so that neither side's logic reaches
+/// through to the other.
 ///
-/// Guarantees: a request is held from the cycle after it is offered while `ready`, until `take`. Bound: one request every two
-/// cycles, since `ready` follows from the register alone.
+/// Guarantees: a request is held from the cycle after it is offered while `ready`, until `take`.
+/// Bound: one request every two cycles, since `ready` follows from the register alone.
 #[derive(LogicBlock, Default, Ports)]
 pub struct RequestStage {
     /// Rising edge.

@@ -25,10 +25,10 @@ struct State {
 
 /// Executes one instruction a cycle, of one of two commands.
 ///
-/// Guarantees: `progress` and `done` stay as they are until they are taken. A command that waits leaves the
-/// sequencer to the other one. The operations of a command reach the memory engine in program order.
-/// Bound: a command's first instruction is executed in the cycle after its issue when the sequencer is free, and its
-/// operation is at the engine in the same cycle.
+/// Guarantees: `progress` and `done` stay as they are until they are taken. A command that waits
+/// leaves the sequencer to the other one. The operations of a command reach the memory engine in
+/// program order. Bound: a command's first instruction is executed in the cycle after its issue
+/// when the sequencer is free, and its operation is at the engine in the same cycle.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Sequencer {
     /// Rising edge.
@@ -100,7 +100,8 @@ pub struct Sequencer {
     /// No command is done without that being noted.
     pub quiet: Signal<Out, Bit>,
 
-    /// Words with their kinds; both words that may come next are read, so that the choice comes last.
+    /// Words with their kinds; both words that may come next are read, so that the choice comes
+    /// last.
     words: AsyncRam<Bits<38>, 7, 2>,
     classify: Classify,
     classified: Concat<6, 32, 38>,
@@ -193,7 +194,8 @@ impl Logic for Sequencer {
         self.operation.next = self.decode.operation.val();
         self.object.next = self.decode.object.val();
         self.kind.next = self.decode.code.val();
-        // The bits are those of `instruction`: sound, end, copy, generate, store, wait. A kernel takes no names here.
+        // The bits are those of `instruction`: sound, end, copy, generate, store, wait. A kernel
+        // takes no names here.
         self.is_copy.next = self.kinds.val().get_bit(2);
         self.is_generate.next = self.kinds.val().get_bit(3);
         self.operation_copy.next = self.is_copy.val();

@@ -6,8 +6,8 @@ use rust_hdl::prelude::*;
 
 /// Joins Persistence and FirmwareStore into one requester, combinationally.
 ///
-/// Guarantees nothing about two that ask at once: while the firmware store is busy it has the port, and Persistence asks
-/// for nothing (it waits for it at boot, at a load and before a save).
+/// Guarantees nothing about two that ask at once: while the firmware store is busy it has the port,
+/// and Persistence asks for nothing (it waits for it at boot, at a load and before a save).
 #[derive(LogicBlock, Default, Ports)]
 pub struct SystemMux {
     /// The firmware store is loading.

@@ -1,4 +1,5 @@
-//! Runs tests in Python, against models of AXI and PCIe that are not this project's (cocotb, Icarus). In the thorough tier.
+//! Runs tests in Python, against models of AXI and PCIe that are not this project's (cocotb,
+//! Icarus). In the thorough tier.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +34,8 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs the tests, or one of them, on a Verilog text; what they said, and whether all have passed.
+    /// Runs the tests, or one of them, on a Verilog text; what they said, and whether all have
+    /// passed.
     pub fn run(&self, verilog: &str, name: &str, test: Option<&str>) -> (String, bool) {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cocotb-{}-{name}", self.tests));
         std::fs::create_dir_all(&folder).expect("a folder for the tests");
@@ -56,7 +58,8 @@ impl Bench<'_> {
         (said.into_owned(), output.status.success())
     }
 
-    /// Plants breaks of the protocol: name, a place in the Verilog, what stands there instead, a test that must fail.
+    /// Plants breaks of the protocol: name, a place in the Verilog, what stands there instead, a
+    /// test that must fail.
     pub fn faults_are_seen(&self, verilog: &str, faults: &[(&str, &str, &str, &str)]) {
         for (name, place, instead, test) in faults {
             assert_eq!(verilog.matches(place).count(), 1, "{name}: the place of the fault");

@@ -1,6 +1,8 @@
-//! The bridge between a host that speaks as the PCIe block does (PG213), over a link that may go down, and simple memories with random
-//! delays, which answer reads in any order. What AXI asks of a master is checked at every port: what is offered stays, unchanged, until it is taken.
-//! What the card needs for its order is checked, too: accesses under way, and offers, are of one port and one direction, and not more than may be.
+//! The bridge between a host that speaks as the PCIe block does (PG213), over a link that may go
+//! down, and simple memories with random delays, which answer reads in any order. What AXI asks of
+//! a master is checked at every port: what is offered stays, unchanged, until it is taken. What the
+//! card needs for its order is checked, too: accesses under way, and offers, are of one port and
+//! one direction, and not more than may be.
 
 use nearpm_hdl::dut::{Dut, Value};
 use nearpm_hdl::pcie::bridge::OVERLAP;
@@ -77,7 +79,8 @@ pub struct Bench<'a> {
     beats: VecDeque<(Value, Value, bool)>,
     offered: bool,
     packet: Vec<u32>,
-    /// What completions and the card's requests offered and was not taken: data, marks, `tkeep`, `tlast`.
+    /// What completions and the card's requests offered and was not taken: data, marks, `tkeep`,
+    /// `tlast`.
     streams: [Option<(Value, Value, u64, bool)>; 2],
     /// The block takes no completion.
     pub holds_completions: bool,
@@ -154,7 +157,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The host asks for a function-level reset. The block says so until it is told that it is done.
+    /// The host asks for a function-level reset. The block says so until it is told that it is
+    /// done.
     pub fn function_level_reset(&mut self) {
         self.resetting = Some(self.now);
     }
@@ -169,8 +173,8 @@ impl<'a> Bench<'a> {
         self.now < self.drained
     }
 
-    /// The block's side of a function-level reset: the function may not be bus master and MSI-X is off until the host sets them anew. It ends with
-    /// `cfg_flr_done`, or with the link.
+    /// The block's side of a function-level reset: the function may not be bus master and MSI-X is
+    /// off until the host sets them anew. It ends with `cfg_flr_done`, or with the link.
     fn reset_function(&mut self) {
         if self.is_down {
             self.resetting = None;
@@ -219,7 +223,8 @@ impl<'a> Bench<'a> {
         self.ports.iter().all(|port| port.under_way() == [0, 0] && port.offered.iter().all(Option::is_none))
     }
 
-    /// The most writes, and the most reads, that were under way at the port of a BAR since this was asked last.
+    /// The most writes, and the most reads, that were under way at the port of a BAR since this was
+    /// asked last.
     pub fn most_under_way(&mut self, bar: u64) -> [u64; 2] {
         let index = PORTS.iter().position(|(_, of)| *of == bar).expect("a BAR with a port");
         std::mem::take(&mut self.ports[index].most)
@@ -257,7 +262,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A memory write of these bytes; what is before and behind them in their Dwords is not enabled.
+    /// A memory write of these bytes; what is before and behind them in their Dwords is not
+    /// enabled.
     pub fn write(&mut self, bar: u64, offset: u64, bytes: &[u8]) {
         let (first, end) = (offset / 4, (offset + bytes.len() as u64).div_ceil(4));
         let byte = |at: u64| at.checked_sub(offset).and_then(|i| bytes.get(i as usize)).copied();
@@ -515,7 +521,8 @@ impl<'a> Bench<'a> {
         (at..at + count).map(|at| self.byte(bar, at)).collect()
     }
 
-    /// The Dwords of a beat; which are there must be the same by `tkeep` and by the marks in `tuser`.
+    /// The Dwords of a beat; which are there must be the same by `tkeep` and by the marks in
+    /// `tuser`.
     fn beat(&mut self, stream: &str, first: bool, marks: (usize, usize, usize)) -> (Vec<u32>, bool) {
         let data = self.dut.get(&format!("{stream}_tdata"));
         let keep = self.dut.get_u64(&format!("{stream}_tkeep"));

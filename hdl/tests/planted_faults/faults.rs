@@ -39,7 +39,8 @@ impl Scenario {
 pub enum Plant {
     /// The design.
     Hardware(&'static [Place]),
-    /// The microprogram of an opcode. It may not become longer. The assembler refuses each of these; the card does not.
+    /// The microprogram of an opcode. It may not become longer. The assembler refuses each of
+    /// these; the card does not.
     Firmware(Opcode, fn(&mut Descriptor, &mut Vec<Instruction>)),
 }
 

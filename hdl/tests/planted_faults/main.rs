@@ -1,7 +1,9 @@
-//! Each rule of the contract that the card itself can break: its faults are planted, one at a time, and seen.
+//! Each rule of the contract that the card itself can break: its faults are planted, one at a time,
+//! and seen.
 //!
-//! A scenario must hold on the design with nothing switched on, and must fail, with the words that the table names, on the
-//! same design with its fault. So the faults compile once, and a scenario that sees nothing is itself a failure here.
+//! A scenario must hold on the design with nothing switched on, and must fail, with the words that
+//! the table names, on the same design with its fault. So the faults compile once, and a scenario
+//! that sees nothing is itself a failure here.
 
 mod faults;
 mod peer_faults;
@@ -71,7 +73,8 @@ fn firmware(opcode: Opcode, change: fn(&mut Descriptor, &mut Vec<Instruction>)) 
     bytes
 }
 
-/// What runs a scenario on the design that has one fault switched on, or none. Each is made when it is first needed.
+/// What runs a scenario on the design that has one fault switched on, or none. Each is made when it
+/// is first needed.
 #[derive(Default)]
 struct Designs {
     front: OnceLock<String>,
@@ -168,7 +171,8 @@ fn sees(is_meant: impl Fn(&Fault) -> bool) {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Faults of a part alone, by rules: each test builds front, persistence or the split, and not the card.
+/// Faults of a part alone, by rules: each test builds front, persistence or the split, and not the
+/// card.
 macro_rules! faults_of_parts {
     ($($name:ident = $($rule:literal)+;)+) => {
         $(

@@ -156,7 +156,8 @@ impl Matrix {
     }
 }
 
-/// Which items retire, and which failed logs are let go; what is ready retires, and what is blocked as a failure.
+/// Which items retire, and which failed logs are let go; what is ready retires, and what is blocked
+/// as a failure.
 fn leave(rng: &mut ChaCha8Rng, m: &Matrix, e: &mut Events) {
     let able = m.ready & m.live & !m.failed;
     if rng.random_bool(0.5) {
@@ -191,7 +192,8 @@ fn items_wait_for_what_was_set_and_has_not_gone(dut: &mut dyn Dut) {
             steps.extend(e.enter.into_iter().flat_map(|_| [None]));
             steps.extend(e.enter.into_iter().flat_map(|row| (1..=count).map(move |n| Some((row, n == count)))));
         } else if let Some((row, end)) = steps.pop_front().flatten() {
-            // It may wait for whoever is live in the cycle of the query; who retires at this edge included.
+            // It may wait for whoever is live in the cycle of the query; who retires at this edge
+            // included.
             let who = m.live & !(1 << row) & if row < SLOTS { !m.failed } else { u128::MAX };
             let few =
                 (0..rng.random_range(0..3)).filter_map(|_| one_of(&mut rng, who)).fold(0, |bits, bit| bits | 1 << bit);

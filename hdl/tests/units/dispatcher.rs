@@ -283,7 +283,8 @@ impl Bench<'_> {
     }
 }
 
-/// Commands enter, become ready or blocked, run, fail, wait, park and retire in the same cycles; latches differ from round to round.
+/// Commands enter, become ready or blocked, run, fail, wait, park and retire in the same cycles;
+/// latches differ from round to round.
 fn each_command_is_issued_once_and_retires_as_its_ticket_says(dut: &mut dyn Dut) {
     dut.reset();
     let mut bench = Bench {

@@ -37,7 +37,8 @@ fn checksum(image: &[u8]) -> u32 {
     u32::from_le_bytes(image[LINE - 4..LINE].try_into().expect("four bytes"))
 }
 
-/// Memory with delays: the slots' lines, what is asked of it, and the word that says which image is in force.
+/// Memory with delays: the slots' lines, what is asked of it, and the word that says which image is
+/// in force.
 #[derive(Default)]
 struct Medium {
     lines: BTreeMap<u64, Vec<u8>>,

@@ -1,5 +1,6 @@
-//! Units that have no bench elsewhere, each by itself: random traffic at every port at once against what the unit's page says, written as a program.
-//! The faults planted into each have to be seen by that bench.
+//! Units that have no bench elsewhere, each by itself: random traffic at every port at once against
+//! what the unit's page says, written as a program. The faults planted into each have to be seen by
+//! that bench.
 
 mod dependency_matrix;
 mod dispatcher;

@@ -1,4 +1,5 @@
-//! Random programs, two commands at a time, before a memory that answers when it likes: every port is held up.
+//! Random programs, two commands at a time, before a memory that answers when it likes: every port
+//! is held up.
 
 use crate::seeded;
 use nearpm_hdl::bundles::Work;
@@ -16,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 type Line = [u8; LINE];
 
-/// Lines that a copy of most programs may touch, and so the distance of the places that they copy to.
+/// Lines that a copy of most programs may touch, and so the distance of the places that they copy
+/// to.
 const STRIDE: u8 = 20;
 /// A word that is no instruction.
 const NOTHING: u32 = 0xf000_0000;
@@ -60,7 +62,8 @@ struct Beat {
     strobes: u64,
 }
 
-/// Chances in a cycle: memory takes a read, gives a line, takes a write, takes a line, answers; an end and a progress are noted, the unit is told to be quiet.
+/// Chances in a cycle: memory takes a read, gives a line, takes a write, takes a line, answers; an
+/// end and a progress are noted, the unit is told to be quiet.
 const CHANNELS: usize = 8;
 
 macro_rules! pins {
@@ -258,12 +261,14 @@ impl<'a> Bench<'a> {
         (work, running)
     }
 
-    /// Runs the program as the page of the instructions says, with a line that memory refuses in one of eight.
+    /// Runs the program as the page of the instructions says, with a line that memory refuses in
+    /// one of eight.
     fn planned(&mut self, slot: usize, work: &Work, program: &Program, length: u64) -> Running {
         let operands = [work.source, work.destination, work.auxiliary].map(|address| address.to_u64());
         let offset = operands[0] % LINE_U64;
         let lines = lines_of(offset, length);
-        // Memory refuses a read, or a write, of this command; behind a read that failed nothing is written.
+        // Memory refuses a read, or a write, of this command; behind a read that failed nothing is
+        // written.
         let [mut bad_read, mut bad_write] =
             [[true, false], [false, true], [false; 2]][self.rng.random_range(0..30usize).min(2)];
         let (mut phase, mut status, mut fails, mut silent) = (0, Status::FirmwareFault as u64, false, false);
@@ -577,7 +582,8 @@ fn mask_of(i: u64, lines: u64, offset: u64, length: u64) -> u64 {
 fn random_program(rng: &mut ChaCha8Rng, pc: u64, room: usize) -> Program {
     let targets = [Operand::Destination, Operand::Auxiliary];
     let mut words: Vec<u32> = Vec::new();
-    // Places that were copied to since the start, those of before the last wait, and lines of heads and words that are taken.
+    // Places that were copied to since the start, those of before the last wait, and lines of heads
+    // and words that are taken.
     let [mut fresh, mut settled]: [Vec<(Operand, u8)>; 2] = Default::default();
     let (mut count, mut taken, mut copied) = ([0u8; 2], [false; 2], false);
     for _ in 0..rng.random_range(0..8) {
@@ -622,7 +628,8 @@ fn random_program(rng: &mut ChaCha8Rng, pc: u64, room: usize) -> Program {
     Program { pc, words, roomy }
 }
 
-/// Two commands at a time of any programs, with everything held up at random; some rounds with a memory that stops for long.
+/// Two commands at a time of any programs, with everything held up at random; some rounds with a
+/// memory that stops for long.
 fn commands_leave_what_their_programs_say_in_their_order(dut: &mut dyn Dut) {
     let (rounds, commands) = if dut.back_end() == "verilator" { (60, 24) } else { (3, 6) };
     let mut bench = Bench::new(dut, 37);

@@ -60,7 +60,8 @@ impl Item {
         dut.set("item_ticket", Ticket { map: self.map.into(), ..Ticket::default() }.to_value());
     }
 
-    /// The queries for it: what it reads, then what it writes; of operands that are none only those in front.
+    /// The queries for it: what it reads, then what it writes; of operands that are none only those
+    /// in front.
     fn queries(&self, slot: u64) -> impl Iterator<Item = Query> + '_ {
         let last = (1..3).rev().find(|&i| self.ranges[i].is_some()).unwrap_or(0);
         (0..=last).map(move |i| Query {
@@ -93,7 +94,8 @@ fn asked(dut: &mut dyn Dut) -> Option<Query> {
     })
 }
 
-/// Commands, host accesses and replayed stores are offered at once, and slots and lines are free or not.
+/// Commands, host accesses and replayed stores are offered at once, and slots and lines are free or
+/// not.
 fn everything_offered_gets_its_number_and_its_queries(dut: &mut dyn Dut) {
     let mut rng = seeded(32);
     dut.reset();

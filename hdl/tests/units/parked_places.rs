@@ -61,7 +61,8 @@ fn offer(dut: &mut dyn Dut, name: &str, operand: &str, value: Option<usize>) -> 
     value
 }
 
-/// Commands in every state come and go in the same cycles, and software acts on places in use and on others.
+/// Commands in every state come and go in the same cycles, and software acts on places in use and
+/// on others.
 fn places_are_kept_used_and_free_again(dut: &mut dyn Dut) {
     let mut rng = seeded(34);
     dut.reset();

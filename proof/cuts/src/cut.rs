@@ -9,7 +9,8 @@ use rand_chacha::ChaCha8Rng;
 
 use nearpm_sim::saved::Saved;
 
-/// When the power fails. Cycles and accesses are counted from the last power-up, operations from the start of the run.
+/// When the power fails. Cycles and accesses are counted from the last power-up, operations from
+/// the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// When operation K is about to begin, from 0; behind the last one for their number.
@@ -38,7 +39,8 @@ pub struct PowerCut {
     pub energy: Option<u64>,
 }
 
-/// `--power-cut`: the first from the first power-up, each further one from the power-up after the last.
+/// `--power-cut`: the first from the first power-up, each further one from the power-up after the
+/// last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PowerCuts(pub Vec<PowerCut>);
 
@@ -104,11 +106,13 @@ impl fmt::Display for PowerCut {
 /// A power cut as a run makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strike {
-    /// Operation with which it is armed, or the first one after it that this power-up does; `None` arms it at the power-up.
+    /// Operation with which it is armed, or the first one after it that this power-up does; `None`
+    /// arms it at the power-up.
     pub operation: Option<usize>,
     /// `None` at once; otherwise counted from when it is armed.
     pub cut: Option<Cut>,
-    /// What comes in the place of both, armed at the power-up, where the card has a save with items to replay.
+    /// What comes in the place of both, armed at the power-up, where the card has a save with items
+    /// to replay.
     pub in_replay: Option<Cut>,
     /// Cycles of the card that the save has energy for; `None` is enough for any save.
     pub energy: Option<u64>,
@@ -146,8 +150,9 @@ impl PowerCuts {
     }
 }
 
-/// A cut that is biased to the moments around accept, issue, retire and release of a command: it comes a few cycles
-/// after an event at the card's ports, where a 64-byte log takes about fifty from one end to the other.
+/// A cut that is biased to the moments around accept, issue, retire and release of a command: it
+/// comes a few cycles after an event at the card's ports, where a 64-byte log takes about fifty
+/// from one end to the other.
 fn random(operations: usize, seed: u64) -> (Option<usize>, Option<Cut>) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6375_7421);
     let operation = random.random_range(0..operations.max(1));

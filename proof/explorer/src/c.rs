@@ -1,4 +1,5 @@
-//! Pools that are used through the C interface, as a C program uses them: pointers, and calls that name handles.
+//! Pools that are used through the C interface, as a C program uses them: pointers, and calls that
+//! name handles.
 
 #![allow(unsafe_code)]
 
@@ -53,7 +54,8 @@ impl CPool {
     fn read(&self, offset: u64, data: &mut [u8]) {
         if let Some(last) = data.len().checked_sub(1) {
             self.address(offset + last as u64);
-            // SAFETY: the first and the last byte lie in the heap, which is one piece, and nobody stores there meanwhile.
+            // SAFETY: the first and the last byte lie in the heap, which is one piece, and nobody
+            // stores there meanwhile.
             unsafe { self.address(offset).cast::<u8>().copy_to_nonoverlapping(data.as_mut_ptr(), data.len()) };
         }
     }

@@ -1,6 +1,8 @@
-//! A pool on a card: every access of the host to the pool is told to who records it, and to who decides what a crash has left, on its way
-//! to the driver's mock, which is the card. The mock's own processor cache evicts nothing here: what could have been evicted is worked out
-//! from what is recorded ([`crate::lines`]), and what commands do ([`crate::commands`]) is done by the same mock.
+//! A pool on a card: every access of the host to the pool is told to who records it, and to who
+//! decides what a crash has left, on its way to the driver's mock, which is the card. The mock's
+//! own processor cache evicts nothing here: what could have been evicted is worked out from what is
+//! recorded ([`crate::lines`]), and what commands do ([`crate::commands`]) is done by the same
+//! mock.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,8 +22,8 @@ const POOL: &str = "p";
 /// What a card promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Host accesses and commands act as if in the order of their arrival (C1). Without that a command acts at any moment until the host has seen
-    /// that it has ended.
+    /// Host accesses and commands act as if in the order of their arrival (C1). Without that a
+    /// command acts at any moment until the host has seen that it has ended.
     pub host_ordered: bool,
 }
 
@@ -29,7 +31,8 @@ pub struct Rules {
 pub trait Watch: Memory + Clone {
     /// A command is posted on a page, as one line.
     fn command(&self, page: usize, line: &[u8; LINE]);
-    /// The host has seen that the command of this tag has ended, or all that were posted on the page. Told of cards on which it matters.
+    /// The host has seen that the command of this tag has ended, or all that were posted on the
+    /// page. Told of cards on which it matters.
     fn ended(&self, page: usize, tag: Option<u32>);
     /// Something is read that the card answers behind everything that was posted and fenced before.
     fn push(&self);
@@ -78,7 +81,8 @@ fn register(function: impl PciFunction + 'static) -> Result<cards::Registered, E
     Ok(cards::Registered::new(Arc::new(Card::open(Arc::new(function), options)?)))
 }
 
-/// Creates the pool, at the location that `make` is given, on a blank card, and lets somebody see what is done to it.
+/// Creates the pool, at the location that `make` is given, on a blank card, and lets somebody see
+/// what is done to it.
 ///
 /// # Errors
 /// As the library's.
@@ -92,7 +96,8 @@ pub fn create<P>(
     make(&named.pool(POOL))
 }
 
-/// Opens the pool, at the location that `start` is given, on a card that powers up with what a memory holds, recovering it.
+/// Opens the pool, at the location that `start` is given, on a card that powers up with what a
+/// memory holds, recovering it.
 ///
 /// # Errors
 /// As the library's.
@@ -121,7 +126,8 @@ struct Told<W> {
 
 #[derive(Default)]
 struct Seen {
-    /// Commands that were posted on each page, and how many of them a status line has shown as ended, all at once.
+    /// Commands that were posted on each page, and how many of them a status line has shown as
+    /// ended, all at once.
     pages: [(u32, u32); COMMAND_PAGES],
     /// Completion records that were read: page and tag.
     records: HashSet<(usize, u32)>,

@@ -11,7 +11,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// One way, to be repeated; beyond its end the first of all is chosen, and so is the last where there are fewer to choose from.
+    /// One way, to be repeated; beyond its end the first of all is chosen, and so is the last where
+    /// there are fewer to choose from.
     pub fn repeat(script: Vec<usize>) -> Choices {
         Choices { script, ..Choices::default() }
     }

@@ -1,15 +1,19 @@
 //! Commands on their way to a card, and what they do to memory.
 //!
-//! **Fault model.** A command is a posted write: fenced, it is in the link ahead of everything later; before, it arrives whole at any moment up to
-//! the fence, in any order with other commands and with what the processor writes back, or evicts. At a crash each command that was not fenced is kept or
-//! lost; a part of one is none, by its checksum. What the card has got it carries out, whatever happens to the power, and as if one after the other in
-//! the order of their arrival: so a command's work is done here when it arrives, by the driver's mock.
+//! **Fault model.** A command is a posted write: fenced, it is in the link ahead of everything
+//! later; before, it arrives whole at any moment up to the fence, in any order with other commands
+//! and with what the processor writes back, or evicts. At a crash each command that was not fenced
+//! is kept or lost; a part of one is none, by its checksum. What the card has got it carries out,
+//! whatever happens to the power, and as if one after the other in the order of their arrival: so a
+//! command's work is done here when it arrives, by the driver's mock.
 //!
-//! On a card that does not order host accesses, commands keep that order among themselves alone. What the host stores reaches memory at once, and a
-//! command reads and writes it at any moment from its arrival until the host has seen that it has ended. So it is done here before each
+//! On a card that does not order host accesses, commands keep that order among themselves alone.
+//! What the host stores reaches memory at once, and a command reads and writes it at any moment
+//! from its arrival until the host has seen that it has ended. So it is done here before each
 //! access of the host that it conflicts with, or after it: other moments make no difference.
 //!
-//! What a command finds in a line that is not certain is decided when it arrives. A correct library lets no command meet such a line.
+//! What a command finds in a line that is not certain is decided when it arrives. A correct library
+//! lets no command meet such a line.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,7 +38,8 @@ pub struct Commands {
     card: MockCard,
     rules: Rules,
     posted: Vec<Posted>,
-    /// Those that have arrived and are not carried out, in the order of their arrival: none where host accesses are ordered.
+    /// Those that have arrived and are not carried out, in the order of their arrival: none where
+    /// host accesses are ordered.
     accepted: Vec<Posted>,
     /// Hash of the commands that have changed the tables, in order.
     tables: u64,
@@ -104,7 +109,8 @@ impl Commands {
         self.posted.push((page, *line));
     }
 
-    /// Lets every command that was not fenced arrive, or, at a crash, any of them, whereupon whatever has arrived is carried out.
+    /// Lets every command that was not fenced arrive, or, at a crash, any of them, whereupon
+    /// whatever has arrived is carried out.
     pub fn arrive(&mut self, is_crash: bool, memory: &mut impl Words, choices: &mut Choices) {
         let mut left = std::mem::take(&mut self.posted);
         left.retain(|_| !is_crash || choices.choose(2) == 0);
@@ -113,7 +119,8 @@ impl Commands {
             let is_alone = left[1..].iter().all(|other| self.are_independent(&left[0], other, WORD));
             let next = if is_alone { 0 } else { choices.choose(left.len()) };
             self.accepted.push(left.remove(next));
-            // What touches no memory has nothing to do with the host's accesses: it may as well be done now.
+            // What touches no memory has nothing to do with the host's accesses: it may as well be
+            // done now.
             let last = self.accepted.len() - 1;
             if self.rules.host_ordered || self.lines_of(&self.accepted[last]).is_empty() {
                 self.carry_out_those(|number, _| number == last, memory, choices);
@@ -134,14 +141,16 @@ impl Commands {
         self.carry_out_those(|number, _| met[number], memory, choices);
     }
 
-    /// The host has seen that the command of this tag has ended, or all that were posted on the page.
+    /// The host has seen that the command of this tag has ended, or all that were posted on the
+    /// page.
     pub fn end(&mut self, page: usize, tag: Option<u32>, memory: &mut impl Words, choices: &mut Choices) {
         let has_tag =
             |line: &[u8; LINE]| tag.is_none_or(|tag| Command::decode(line).is_some_and(|command| command.tag == tag));
         self.carry_out_those(|_, (on, line)| *on == page && has_tag(line), memory, choices);
     }
 
-    /// Carries out some of those that were accepted, each behind the earlier ones that it waits for.
+    /// Carries out some of those that were accepted, each behind the earlier ones that it waits
+    /// for.
     fn carry_out_those(
         &mut self,
         is_wanted: impl Fn(usize, &Posted) -> bool,
@@ -174,8 +183,9 @@ impl Commands {
         self.card.footprint(*page, line).map_or(Vec::new(), |(reads, writes)| [reads, writes].concat())
     }
 
-    /// Whether it makes no difference which of two commands arrives first: they change none of the card's tables, and neither writes what is of the
-    /// same unit, so many bytes, as what the other reads or writes.
+    /// Whether it makes no difference which of two commands arrives first: they change none of the
+    /// card's tables, and neither writes what is of the same unit, so many bytes, as what the other
+    /// reads or writes.
     fn are_independent(&self, a: &Posted, b: &Posted, unit: u64) -> bool {
         let access = |(page, line): &Posted| self.card.footprint(*page, line);
         let (Some(of_a), Some(of_b)) = (access(a), access(b)) else { return false };

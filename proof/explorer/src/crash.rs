@@ -13,7 +13,8 @@ use crate::image::{Image, mix};
 use crate::lines::Line;
 use crate::trace::{Event, LINE, LINE_WORDS, Step, lines};
 
-/// A word that a crash has left: its index, and the number of the store on its line that left it there.
+/// A word that a crash has left: its index, and the number of the store on its line that left it
+/// there.
 pub type Kept = (usize, usize);
 
 /// What a recovery meets, and what it does.
@@ -201,7 +202,8 @@ impl CrashMemory {
         self.lock().words.iter().map(change).fold(durable_hash, |a, b| a ^ b)
     }
 
-    /// The image that the crash left, with what was not decided as it was durable; and what was not.
+    /// The image that the crash left, with what was not decided as it was durable; and what was
+    /// not.
     pub fn image(&self, durable: &Image) -> (Image, BTreeSet<usize>) {
         let run = self.lock();
         let undecided = |(&number, line): (&u64, &Line)| {

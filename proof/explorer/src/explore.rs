@@ -1,17 +1,23 @@
-//! The exploration: every crash of a program, what recovery makes of it, and crashes in the recovery, to a fixed point.
+//! The exploration: every crash of a program, what recovery makes of it, and crashes in the
+//! recovery, to a fixed point.
 //!
-//! **Which moments.** Between two fences that make something certain, stores only add states to those that a crash may leave. So a crash just
-//! before each such fence, and wherever what is allowed changes, leaves every state that a crash at any event may leave. The same holds of commands, which a
-//! fence makes certain to arrive. Behind a link a fence gives order alone: what a crash leaves at a fence it also leaves later, up to the next read that
-//! pushes, so that it has to be allowed there ([`Trace::allowed`]).
+//! **Which moments.** Between two fences that make something certain, stores only add states to
+//! those that a crash may leave. So a crash just before each such fence, and wherever what is
+//! allowed changes, leaves every state that a crash at any event may leave. The same holds of
+//! commands, which a fence makes certain to arrive. Behind a link a fence gives order alone: what a
+//! crash leaves at a fence it also leaves later, up to the next read that pushes, so that it has to
+//! be allowed there ([`Trace::allowed`]).
 //!
-//! **Which states.** `eager`: all of them, each word decided before the recovery begins; equal images are recovered from once. Lazily: a word is decided
-//! when the recovery or the check loads it. What never loads a word does the same for each of its values, so that one run stands for all
-//! states that differ in such words alone. Where a second recovery loads a word that the first left undecided, the cut is explored anew
-//! with that word decided first, so that the argument holds there, too.
+//! **Which states.** `eager`: all of them, each word decided before the recovery begins; equal
+//! images are recovered from once. Lazily: a word is decided when the recovery or the check loads
+//! it. What never loads a word does the same for each of its values, so that one run stands for all
+//! states that differ in such words alone. Where a second recovery loads a word that the first left
+//! undecided, the cut is explored anew with that word decided first, so that the argument holds
+//! there, too.
 //!
-//! **Crashes in the recovery.** The stores of a recovery are taken as those of the program were. An image that was seen is not recovered
-//! from again; when no new one is left, any number of crashes in a row was explored.
+//! **Crashes in the recovery.** The stores of a recovery are taken as those of the program were. An
+//! image that was seen is not recovered from again; when no new one is left, any number of crashes
+//! in a row was explored.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -42,11 +48,13 @@ pub struct Limits {
     pub tears: u32,
     /// Most runs of recovery for a cut; what is beyond is counted as cut short.
     pub runs_per_cut: u64,
-    /// Of so many images that the program's own crashes leave one is followed into crashes of its recovery; 0: none.
+    /// Of so many images that the program's own crashes leave one is followed into crashes of its
+    /// recovery; 0: none.
     pub again_one_in: u64,
     /// Most crashes in a row.
     pub in_a_row: usize,
-    /// Most media that are gone on with where commands found lines that were not certain, or each other: a correct library leaves one.
+    /// Most media that are gone on with where commands found lines that were not certain, or each
+    /// other: a correct library leaves one.
     pub media: usize,
 }
 
@@ -54,7 +62,8 @@ impl Limits {
     /// Everything.
     pub const EXHAUSTIVE: Limits =
         Limits { eager: true, tears: u32::MAX, runs_per_cut: u64::MAX, again_one_in: 1, in_a_row: 4, media: 64 };
-    /// Words are decided when they are loaded; a crash tears one line, and some recoveries are cut once.
+    /// Words are decided when they are loaded; a crash tears one line, and some recoveries are cut
+    /// once.
     pub const LAZY: Limits =
         Limits { eager: false, tears: 1, runs_per_cut: 512, again_one_in: 256, in_a_row: 2, media: 16 };
 }
@@ -74,13 +83,15 @@ pub struct Report {
     pub recoveries: u64,
     /// Most crashes in a row.
     pub deepest: u64,
-    /// States behind the longest allowed row of crashes, whose recovery was not cut any more: where there are none, a fixed point was reached.
+    /// States behind the longest allowed row of crashes, whose recovery was not cut any more: where
+    /// there are none, a fixed point was reached.
     pub not_followed: u64,
     /// Cuts, of programs and of recoveries, whose states were not all explored.
     pub cut_short: u64,
     /// Cuts that were explored anew because a second recovery loaded what the first did not.
     pub refined: u64,
-    /// Most media that a run may have left before a crash: more than one where commands found lines that were not certain, or each other.
+    /// Most media that a run may have left before a crash: more than one where commands found lines
+    /// that were not certain, or each other.
     pub media: u64,
 }
 
@@ -119,20 +130,23 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// A crash: when, the words that it left as a store made them, and how commands arrived. All other words are as they were durable.
+/// A crash: when, the words that it left as a store made them, and how commands arrived. All other
+/// words are as they were durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     /// Steps that were done, of the program since its memory was blank, or of the recovery.
     pub step: usize,
     /// Index of each word, and number of the store to its line, from 1.
     pub kept: Vec<Kept>,
-    /// What was decided about commands, in the order in which [`crate::commands`] asks; 0 stands for each that is left out at the end. At the
-    /// crash 1 loses a command; in front of a store 1 carries out one that the card has accepted and 0 leaves it for later.
+    /// What was decided about commands, in the order in which [`crate::commands`] asks; 0 stands
+    /// for each that is left out at the end. At the crash 1 loses a command; in front of a store 1
+    /// carries out one that the card has accepted and 0 leaves it for later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<usize>,
 }
 
-/// A state that no crash may leave: the crashes that lead to it, the first in the program, the others each in the recovery from the one before.
+/// A state that no crash may leave: the crashes that lead to it, the first in the program, the
+/// others each in the recovery from the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The crashes.
@@ -230,8 +244,9 @@ fn explore_recorded(recorded: &Recorded, limits: Limits) -> (Report, Option<Fail
 /// What was explored, the number of schedules, and the program that failed with its schedule.
 pub type Scheduled = (Report, u64, Option<(Program, Failure)>);
 
-/// Explores a program of two threads by every schedule with at most so many switches where a thread could have gone on, and at most so many
-/// schedules. Beside a reader, who stores nothing, a program does the same by most of them: what it did before is not explored again.
+/// Explores a program of two threads by every schedule with at most so many switches where a thread
+/// could have gone on, and at most so many schedules. Beside a reader, who stores nothing, a
+/// program does the same by most of them: what it did before is not explored again.
 ///
 /// # Errors
 /// The program itself failed.

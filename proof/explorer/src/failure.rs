@@ -22,7 +22,8 @@ pub struct Case {
     pub failure: Failure,
 }
 
-/// Numbers of a write-back or fence that a smaller program is tried with, below the one that was left out.
+/// Numbers of a write-back or fence that a smaller program is tried with, below the one that was
+/// left out.
 const SHIFTS: usize = 12;
 
 /// Runs of a program of two threads that a replay makes before it says that nothing is wrong.
@@ -91,7 +92,8 @@ impl Case {
         Ok(outcome.err())
     }
 
-    /// Makes it small: fewer transactions, operations, switches and words that survive, as long as something fails.
+    /// Makes it small: fewer transactions, operations, switches and words that survive, as long as
+    /// something fails.
     pub fn minimise(mut self, limits: Limits) -> Case {
         while let Some(smaller) = self.smaller_programs().into_iter().find_map(|program| fails(program, limits)) {
             self = smaller;

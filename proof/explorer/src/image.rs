@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-/// Hash of a word at its place. The hash of an image is that of all its words, joined by exclusive or, so that a changed word changes it in
-/// no time. From the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Hash of a word at its place. The hash of an image is that of all its words, joined by exclusive
+/// or, so that a changed word changes it in no time. From the finaliser of SplitMix64 (Steele, Lea,
+/// Flood, OOPSLA 2014).
 pub fn mix(index: usize, value: u64) -> u64 {
     let mut z = value ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

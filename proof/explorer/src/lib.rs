@@ -1,9 +1,12 @@
 //! Explores what crashes leave of a pool.
 //!
-//! A program runs on memory that writes down its stores, write-backs and fences ([`trace`]), or on a card that also writes down its commands
-//! ([`card`]). From that follows what a crash at any moment may leave of each cache line ([`lines`]), and of what commands do ([`commands`]). The explorer recovers from all of it, or from one state of each kind that
-//! recovery can tell apart, compares what it finds with a model, and cuts the recovery, too ([`explore`]). What fails is made small and
-//! written to a file that repeats it ([`failure`]). `docs/explorer.md` says what is covered.
+//! A program runs on memory that writes down its stores, write-backs and fences ([`trace`]), or on
+//! a card that also writes down its commands ([`card`]). From that follows what a crash at any
+//! moment may leave of each cache line ([`lines`]), and of what commands do ([`commands`]). The
+//! explorer recovers from all of it, or from one state of each kind that recovery can tell apart,
+//! compares what it finds with a model, and cuts the recovery, too ([`explore`]). What fails is
+//! made small and written to a file that repeats it ([`failure`]). `docs/explorer.md` says what is
+//! covered.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

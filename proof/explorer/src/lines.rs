@@ -1,13 +1,16 @@
 //! Cache lines on their way to the medium: what a crash may leave of each.
 //!
-//! **Fault model.** A store goes to a cache line, at a granularity of aligned words of 8 bytes, and a line may be evicted at any time. Stores
-//! through the cache to one line persist in their order: when a word of one is there, so is all of those before it. The words of one store
-//! call have no order among themselves, as it may be made of several instructions. Words that are stored around the cache persist
-//! in any order; only those to the same word keep theirs. A fence makes certain what its processor wrote back, or stored around
-//! the cache, before. Nothing else is certain. On a card commands arrive between stores, and write behind the cache ([`crate::commands`]).
+//! **Fault model.** A store goes to a cache line, at a granularity of aligned words of 8 bytes, and
+//! a line may be evicted at any time. Stores through the cache to one line persist in their order:
+//! when a word of one is there, so is all of those before it. The words of one store call have no
+//! order among themselves, as it may be made of several instructions. Words that are stored around
+//! the cache persist in any order; only those to the same word keep theirs. A fence makes certain
+//! what its processor wrote back, or stored around the cache, before. Nothing else is certain. On a
+//! card commands arrive between stores, and write behind the cache ([`crate::commands`]).
 //!
-//! So the states of a line are these: some number `p` of stores through the cache is whole, and then each word by itself holds what the last
-//! of them left there, or what the store after them or a store around the cache left there later. Given `p`, words are independent of each other: that
+//! So the states of a line are these: some number `p` of stores through the cache is whole, and
+//! then each word by itself holds what the last of them left there, or what the store after them or
+//! a store around the cache left there later. Given `p`, words are independent of each other: that
 //! is what makes it exact to decide them one at a time ([`Line::candidates`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +135,8 @@ impl Medium {
         self.certain.hash
     }
 
-    /// Hash of all of it, what is on the way included. Of commands that were carried out the tables count that they have left.
+    /// Hash of all of it, what is on the way included. Of commands that were carried out the tables
+    /// count that they have left.
     pub fn identity(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.hash(), &self.lines, self.commands.as_ref().map(Commands::identity)).hash(&mut hasher);
@@ -144,7 +148,8 @@ impl Medium {
         self.commands.as_ref().is_some_and(|commands| commands.are_posted() || commands.are_accepted())
     }
 
-    /// Whether a step may have to be decided about. Whatever else the host does has nothing to do with commands.
+    /// Whether a step may have to be decided about. Whatever else the host does has nothing to do
+    /// with commands.
     pub fn is_decided_by(&self, step: &Step) -> bool {
         let Some(commands) = &self.commands else { return false };
         match step.event {
@@ -158,14 +163,16 @@ impl Medium {
         self.one_domain || step.processor == processor
     }
 
-    /// Whether fewer states are possible after a step than before it. After all others there are as many, or more.
+    /// Whether fewer states are possible after a step than before it. After all others there are as
+    /// many, or more.
     pub fn is_narrowed_by(&self, step: &Step) -> bool {
         let is_pending = |line: &OpenLine| line.pending.iter().any(|p| self.fenced(step, p.0));
         let are_posted = self.commands.as_ref().is_some_and(Commands::are_posted);
         step.event == Event::Fence && (are_posted || self.lines.values().any(is_pending))
     }
 
-    /// Takes a step. Where commands arrive, or meet what the host stores, it may have to be decided in which order they do, and what they find.
+    /// Takes a step. Where commands arrive, or meet what the host stores, it may have to be decided
+    /// in which order they do, and what they find.
     pub fn take(&mut self, step: &Step, choices: &mut Choices) {
         match &step.event {
             Event::Store(parts) => self.store(parts, None, choices),
@@ -193,7 +200,8 @@ impl Medium {
         }
     }
 
-    /// Power fails: of the commands that were not fenced any may have arrived, and what has is carried out.
+    /// Power fails: of the commands that were not fenced any may have arrived, and what has is
+    /// carried out.
     pub fn crash(&mut self, choices: &mut Choices) {
         self.with_commands(|commands, medium| commands.arrive(true, medium, choices));
     }
@@ -274,8 +282,8 @@ impl Words for Medium {
 }
 
 impl OpenLine {
-    /// Moves to the medium what has arrived of words that were not decided, and forgets what has arrived, by what was decided of the line. The
-    /// numbers of the stores stay.
+    /// Moves to the medium what has arrived of words that were not decided, and forgets what has
+    /// arrived, by what was decided of the line. The numbers of the stores stay.
     fn arrive(&mut self, line: &Line, medium: &mut Certain) {
         let whole = line.least_whole();
         let mut arrived = line.arrived;
@@ -292,7 +300,8 @@ impl OpenLine {
         }
     }
 
-    /// The card has written a word behind the processor's cache, where the line is dirty: when it is evicted, it brings the old value back.
+    /// The card has written a word behind the processor's cache, where the line is dirty: when it
+    /// is evicted, it brings the old value back.
     fn keep_old(&mut self, word: usize, mut old: u64) {
         for patch in self.patches.iter_mut().filter(|patch| !patch.streamed && !patch.parts.is_empty()) {
             let stored = patch.parts.iter().position(|part| part.word == word).map(|at| patch.parts.swap_remove(at));
@@ -324,7 +333,8 @@ impl Possible {
         self.chains[word].iter().any(|link| link.value != self.chains[word][0].value)
     }
 
-    /// The values of a word when the first `whole` stores through the cache are there, and none but the next.
+    /// The values of a word when the first `whole` stores through the cache are there, and none but
+    /// the next.
     fn window(&self, word: usize, whole: usize) -> &[Link] {
         let chain = &self.chains[word];
         let low = chain.iter().rposition(|link| link.rank.is_some_and(|rank| rank < whole)).unwrap_or(0);
@@ -357,7 +367,8 @@ impl Line {
         ranks.find(|&whole| self.may_be(whole)).expect("what was decided is possible")
     }
 
-    /// Whether this many stores through the cache may be there, and no more that is whole, by what was decided.
+    /// Whether this many stores through the cache may be there, and no more that is whole, by what
+    /// was decided.
     fn may_be(&self, whole: usize) -> bool {
         let has = |word: usize| {
             self.decided[word].is_none_or(|v| self.possible.window(word, whole).iter().any(|link| link.value == v))
@@ -385,7 +396,8 @@ impl Line {
         self.torn
     }
 
-    /// The values that a word may have, given those that were decided; the durable one first where it is one of them.
+    /// The values that a word may have, given those that were decided; the durable one first where
+    /// it is one of them.
     pub fn candidates(&self, word: usize, may_tear: bool) -> Vec<u64> {
         let mut values = Vec::new();
         for whole in (0..=self.possible.ranks).filter(|&whole| self.may_be(whole)) {

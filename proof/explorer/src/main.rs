@@ -37,10 +37,12 @@ struct Exploration {
     /// The kind of pool; every kind without it.
     #[arg(long, value_enum)]
     pool: Option<Kind>,
-    /// What is in it; every structure without it, but the nine programs on pools with a mechanism alone.
+    /// What is in it; every structure without it, but the nine programs on pools with a mechanism
+    /// alone.
     #[arg(long, value_enum)]
     structure: Option<Structure>,
-    /// Threads, one or two; without it one, and on direct pools two as well, and one beside a reader of snapshots.
+    /// Threads, one or two; without it one, and on direct pools two as well, and one beside a
+    /// reader of snapshots.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2))]
     threads: Option<u8>,
     /// One thread beside a reader of snapshots alone, on direct pools.
@@ -64,7 +66,8 @@ struct Exploration {
     /// Every state, one by one, instead of one for all that recovery cannot tell apart.
     #[arg(long)]
     exhaustive: bool,
-    /// Leaves the write-back or fence of this number out (on a card also command, read that pushes, or wait for a command): a planted fault.
+    /// Leaves the write-back or fence of this number out (on a card also command, read that pushes,
+    /// or wait for a command): a planted fault.
     #[arg(long)]
     leave_out: Option<usize>,
     /// Programs that are explored at a time [default: NEARPM_JOBS, else the number of processors].

@@ -1,4 +1,5 @@
-//! What a medium may be by now: one, but for a card that a command has reached before or after what it reads.
+//! What a medium may be by now: one, but for a card that a command has reached before or after what
+//! it reads.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::HashSet;

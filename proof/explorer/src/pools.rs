@@ -42,7 +42,8 @@ pub enum Kind {
     WorkingCopyByCheckpoint,
     /// The same by shadow pages, each commit an epoch.
     WorkingCopyByShadow,
-    /// A direct pool with a working copy as on a file, where all new objects but the shortest are written once, to their places.
+    /// A direct pool with a working copy as on a file, where all new objects but the shortest are
+    /// written once, to their places.
     WrittenOnce,
     /// The same, commits not waited for.
     WrittenOnceAsynchronous,
@@ -90,7 +91,8 @@ pub enum Kind {
 const SMALL: u64 = 104 << 10;
 const GROWTH: u64 = 64 << 10;
 
-/// New objects of at least so many bytes are written once where they are: in files it is 2 KiB, but long objects would make few states of many.
+/// New objects of at least so many bytes are written once where they are: in files it is 2 KiB, but
+/// long objects would make few states of many.
 const ONCE_FROM: u64 = 64;
 
 /// An open pool.
@@ -221,7 +223,8 @@ impl Kind {
         matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
     }
 
-    /// Whether two threads can be in transactions at the same time, and in commits: by a mechanism one waits for the other.
+    /// Whether two threads can be in transactions at the same time, and in commits: by a mechanism
+    /// one waits for the other.
     pub fn takes_threads(self) -> bool {
         self.is_direct() && !self.is_c() && self.brings_home().is_none()
     }
@@ -284,7 +287,8 @@ impl Kind {
                 Ok(Open::Mechanism(pool.into()))
             })?,
             None if self.grows() => {
-                // As in a file that an earlier growth has made longer: its memory is longer than the pool, and has other bytes there.
+                // As in a file that an earlier growth has made longer: its memory is longer than
+                // the pool, and has other bytes there.
                 DirectPool::create_in(Box::new(memory.clone()), &self.direct().growth(None))?.close()?;
                 memory.lengthen()?;
                 self.enter(DirectPool::open_in(Box::new(memory), &self.direct())?)

@@ -1,4 +1,5 @@
-//! Programs that are explored: transactions on a structure in a pool, and what a crash may leave of them.
+//! Programs that are explored: transactions on a structure in a pool, and what a crash may leave of
+//! them.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -82,7 +83,8 @@ impl Structure {
         Structure::LIBRARY.into_iter().chain(Structure::PROGRAMS)
     }
 
-    /// Bytes that it needs beside those of a small pool: the long values of redis are of many sizes, each of which takes a chunk of the heap.
+    /// Bytes that it needs beside those of a small pool: the long values of redis are of many
+    /// sizes, each of which takes a chunk of the heap.
     pub fn more_bytes(self) -> u64 {
         if self == Structure::Redis { 128 << 10 } else { 0 }
     }
@@ -124,8 +126,8 @@ pub struct Program {
     pub before: Vec<Transaction>,
     /// Those that crash.
     pub transactions: Vec<Transaction>,
-    /// Of the write-backs and fences since crashes began (on a card also commands, reads that push, and waits for commands) the one of this
-    /// number, from 0, is left out: a planted fault.
+    /// Of the write-backs and fences since crashes began (on a card also commands, reads that push,
+    /// and waits for commands) the one of this number, from 0, is left out: a planted fault.
     #[serde(default)]
     pub leave_out: Option<usize>,
     /// Where it has two threads: who goes on at each event.
@@ -136,7 +138,8 @@ pub struct Program {
     pub reader: Option<Reader>,
 }
 
-/// A thread that reads beside the one that has the transactions: all of the structure, twice, from each of a few snapshots.
+/// A thread that reads beside the one that has the transactions: all of the structure, twice, from
+/// each of a few snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reader {
@@ -162,7 +165,8 @@ pub struct Recorded {
 
 /// Knows every state that the program was in.
 pub trait Checker {
-    /// Recovers the pool that a crash has left, and makes sure that it holds what it may; with a `probe`, also that a transaction can use it.
+    /// Recovers the pool that a crash has left, and makes sure that it holds what it may; with a
+    /// `probe`, also that a transaction can use it.
     ///
     /// # Errors
     /// What is wrong.
@@ -207,7 +211,8 @@ impl Random {
     }
 }
 
-/// Events of two short transactions at which either thread can go on: a switch is drawn among so many.
+/// Events of two short transactions at which either thread can go on: a switch is drawn among so
+/// many.
 const TURNS: u64 = 48;
 
 impl Program {
@@ -239,7 +244,8 @@ impl Program {
         Program { schedule, reader: Some(Reader::Snapshots), ..program }
     }
 
-    /// The same by two threads, each of which has so many transactions, and which switch at a few events that are drawn, too.
+    /// The same by two threads, each of which has so many transactions, and which switch at a few
+    /// events that are drawn, too.
     pub fn random_by_two(pool: Kind, structure: Structure, seed: u64, transactions: usize, operations: u64) -> Program {
         let mut random = Random(!seed);
         let mut draw = |number, threads| (0..number).map(|n| random.transaction(n % threads, operations)).collect();

@@ -1,4 +1,5 @@
-//! The nine programs of the paper's evaluation, as `workloads` has them with their models and invariants.
+//! The nine programs of the paper's evaluation, as `workloads` has them with their models and
+//! invariants.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,8 @@ use nearpm_subjects::Op;
 
 /// Keys that operations on a map choose from.
 const KEYS: u64 = 24;
-/// Entries that a map has at the beginning: a few more split a node of the B+tree and let the hash map grow.
+/// Entries that a map has at the beginning: a few more split a node of the B+tree and let the hash
+/// map grow.
 const ENTRIES: u64 = 14;
 /// Transactions of each program that operations choose from.
 const CHOICES: usize = 16;
@@ -81,8 +83,9 @@ impl<M: Map> Explorable for Entries<M> {
     }
 }
 
-/// One of the programs that have requests of their own, by its place in [`Program::ALL`]. An operation chooses one of [`CHOICES`]
-/// transactions, and of programs with records whether it makes a new one.
+/// One of the programs that have requests of their own, by its place in [`Program::ALL`]. An
+/// operation chooses one of [`CHOICES`] transactions, and of programs with records whether it makes
+/// a new one.
 pub struct Requests<const N: usize>;
 
 /// The program with transactions of a mix, made once.

@@ -1,8 +1,9 @@
 //! Two threads that take turns at the events of memory, as a schedule says.
 //!
-//! One of them runs at a time, up to its next store, write-back or fence. There it goes on, unless the schedule switches. A
-//! thread that waits for a lock of the library cannot go on: that is seen in what Linux says of it, and its turn passes. When it gets the lock
-//! it runs beside the other one up to its next event: what they do meanwhile has no order that a schedule could repeat.
+//! One of them runs at a time, up to its next store, write-back or fence. There it goes on, unless
+//! the schedule switches. A thread that waits for a lock of the library cannot go on: that is seen
+//! in what Linux says of it, and its turn passes. When it gets the lock it runs beside the other
+//! one up to its next event: what they do meanwhile has no order that a schedule could repeat.
 
 use std::cell::Cell;
 use std::fs;
@@ -108,7 +109,8 @@ impl Scheduler {
         let mut state = self.lock();
         state.parked[me] = true;
         self.changed.notify_all();
-        // One that got the lock it waited for runs on to its next event; where it is must not depend on time.
+        // One that got the lock it waited for runs on to its next event; where it is must not
+        // depend on time.
         while !state.done[other] && !state.parked[other] {
             let folder = state.folder[other].clone().expect("both have entered");
             drop(state);

@@ -10,7 +10,8 @@ pub type Stored = [u64; PLACES + 1];
 
 const PLACES: usize = 5;
 
-/// Sizes as programs ask for them: small ones of several classes, and now and then one of a whole chunk.
+/// Sizes as programs ask for them: small ones of several classes, and now and then one of a whole
+/// chunk.
 const SIZES: [u64; 8] = [16, 24, 40, 64, 100, 200, 700, 9000];
 
 /// Bytes of the objects, and the word.

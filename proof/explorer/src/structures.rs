@@ -1,4 +1,5 @@
-//! Runs programs on the structures, and checks what a recovery gives against every state that the model was in.
+//! Runs programs on the structures, and checks what a recovery gives against every state that the
+//! model was in.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -177,7 +178,8 @@ struct State<M> {
     model: M,
     /// Objects that were allocated in the pool.
     objects: usize,
-    /// States of the other thread that were over when the transaction began that led here: whoever finds this one finds these, too (C4).
+    /// States of the other thread that were over when the transaction began that led here: whoever
+    /// finds this one finds these, too (C4).
     behind: usize,
 }
 
@@ -301,7 +303,8 @@ impl<S: Explored> Running<'_, S> {
     }
 }
 
-/// What a reader has found twice in one snapshot, and which states it may be: those from the last that was over before to the last that had begun behind.
+/// What a reader has found twice in one snapshot, and which states it may be: those from the last
+/// that was over before to the last that had begun behind.
 struct Seen<M> {
     found: [M; 2],
     possible: (usize, usize),

@@ -25,13 +25,15 @@ pub enum Event {
     Stream(Vec<Part>),
     /// The write-back of lines begins: from the first number up to the second.
     WriteBack(u64, u64),
-    /// What the processor wrote back before is durable. On the way to a card: it is in the link, ahead of everything later.
+    /// What the processor wrote back before is durable. On the way to a card: it is in the link,
+    /// ahead of everything later.
     Fence,
     /// A command is posted on a page of a card.
     Command(usize, [u8; LINE as usize]),
     /// Something is read that a card answers behind everything that was fenced before.
     Push,
-    /// The host has seen that the command of this tag has ended, or all that were posted on a page before.
+    /// The host has seen that the command of this tag has ended, or all that were posted on a page
+    /// before.
     Ended(usize, Option<u32>),
 }
 
@@ -71,7 +73,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What it does and where, without values: these have the number of the thread in them, which is another one in each run.
+    /// What it does and where, without values: these have the number of the thread in them, which
+    /// is another one in each run.
     pub fn shape(&self) -> (Vec<Shape>, &[(usize, Bounds)]) {
         let words = |parts: &[Part]| parts.iter().map(|part| part.word).collect();
         let shape = |step: &Step| {
@@ -89,10 +92,13 @@ impl Trace {
         (self.steps.iter().map(shape).collect(), &self.bounds)
     }
 
-    /// What a crash may leave that finds the medium as it is before a step. `None` before crashes begin.
+    /// What a crash may leave that finds the medium as it is before a step. `None` before crashes
+    /// begin.
     ///
-    /// Behind a link the medium may be as it was at an earlier moment of the host: fences order what is in the link, and only a push waits for it. So what
-    /// a crash leaves at some fence, one leaves at any later moment up to the next push, too. What is acknowledged until then must be there.
+    /// Behind a link the medium may be as it was at an earlier moment of the host: fences order
+    /// what is in the link, and only a push waits for it. So what a crash leaves at some fence, one
+    /// leaves at any later moment up to the next push, too. What is acknowledged until then must be
+    /// there.
     pub fn allowed(&self, step: usize) -> Option<Bounds> {
         let mut bounds = self.bounds.iter().rev().find(|change| change.0 < step)?.1.clone();
         if self.card.is_some() {
@@ -125,7 +131,8 @@ pub struct Recorder {
 #[derive(Default)]
 struct Recording {
     trace: Trace,
-    /// What the memory held at the last event, from when its address was given out: stores come unseen.
+    /// What the memory held at the last event, from when its address was given out: stores come
+    /// unseen.
     shadow: Option<Vec<u64>>,
 }
 
@@ -134,8 +141,8 @@ impl Recording {
         self.trace.steps.push(Step { processor: processor(), event });
     }
 
-    /// Finds what was stored through the address. The order of stores to one line between two events is not known, so that each line counts
-    /// as one store, which may be torn anyhow.
+    /// Finds what was stored through the address. The order of stores to one line between two
+    /// events is not known, so that each line counts as one store, which may be torn anyhow.
     fn find_unseen(&mut self, arena: &Arena) {
         let Some(shadow) = &mut self.shadow else { return };
         let mut found: Vec<Vec<Part>> = Vec::new();

@@ -1,4 +1,5 @@
-//! Pools on a card: what the explorer takes for possible, against what the driver's mock leaves; and faults on the way to the card.
+//! Pools on a card: what the explorer takes for possible, against what the driver's mock leaves;
+//! and faults on the way to the card.
 
 mod common;
 
@@ -28,7 +29,8 @@ fn kinds() -> impl Iterator<Item = Kind> {
     Kind::ALL.into_iter().filter(|kind| kind.is_on_card())
 }
 
-/// Changes a word, and gives an object's place away. The third transaction ends an epoch, where there are such.
+/// Changes a word, and gives an object's place away. The third transaction ends an epoch, where
+/// there are such.
 fn program(pool: Kind) -> Program {
     Program {
         pool,
@@ -83,13 +85,15 @@ fn explored(program: &Program) -> HashSet<u64> {
     found
 }
 
-/// A card that evicts lines, and lets things arrive, as its seed says. The explorer's evicts nothing.
+/// A card that evicts lines, and lets things arrive, as its seed says. The explorer's evicts
+/// nothing.
 fn hostile(pool: Kind, seed: u64, cut_after: Option<u64>) -> MockCard {
     let options = card::options(pool.rules().expect("it is on a card"));
     MockCard::new(MockOptions { seed, cut_after, evict_one_in: 2 + seed % 4, lazy: false, ..options })
 }
 
-/// The mock draws what happens, and has its own cache and link. Whatever it leaves, the explorer must have known of.
+/// The mock draws what happens, and has its own cache and link. Whatever it leaves, the explorer
+/// must have known of.
 #[test]
 fn what_the_mock_leaves_is_among_what_is_explored() {
     for pool in kinds() {
@@ -148,9 +152,10 @@ fn steps(program: &Program) -> Vec<Event> {
 /// What nobody misses when power fails: no mapping survives that.
 const HARMLESS: [&str; 1] = ["Unmap"];
 
-/// A command is lost that the library takes for accepted, a fence is forgotten, a line is not written back, a commit is acknowledged that nothing has
-/// pushed: each is found. Not every single one is needed: a word that is changed alone needs no log, some lines are dropped and not written back, and
-/// what the recovery does again may be lost.
+/// A command is lost that the library takes for accepted, a fence is forgotten, a line is not
+/// written back, a commit is acknowledged that nothing has pushed: each is found. Not every single
+/// one is needed: a word that is changed alone needs no log, some lines are dropped and not written
+/// back, and what the recovery does again may be lost.
 #[test]
 fn each_kind_of_fault_on_the_way_to_a_card_is_found() {
     let mut all: BTreeMap<String, u32> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Every kind of pool: all crash states of the smallest transactions, and one of each kind of larger ones.
+//! Every kind of pool: all crash states of the smallest transactions, and one of each kind of
+//! larger ones.
 
 mod common;
 
@@ -22,7 +23,8 @@ fn survives(program: Program, limits: Limits) -> Report {
     report
 }
 
-/// Whether even a word makes a long record: then all states of a crash are explored, and crashes of some recoveries.
+/// Whether even a word makes a long record: then all states of a crash are explored, and crashes of
+/// some recoveries.
 fn has_long_records(pool: Kind) -> bool {
     use Kind::{CWorkingCopy, CardShadow, CardShadowUnordered, Growing, Shadow, WorkingCopy, WorkingCopyAsynchronous};
     // Their recoveries bring pages home, which is as long.
@@ -34,13 +36,15 @@ fn has_long_records(pool: Kind) -> bool {
         )
 }
 
-/// Whether it copies within the card what an epoch changes first, so that little is ever on the way.
+/// Whether it copies within the card what an epoch changes first, so that little is ever on the
+/// way.
 fn is_checkpointed_by_a_card(pool: Kind) -> bool {
     matches!(pool, Kind::CardCheckpoint | Kind::CardCheckpointUnordered | Kind::CardWorkingCopyByCheckpoint)
 }
 
-/// The smallest transactions: one that changes a word, and one that gives an object's place away. On a card, whose logs are no stores, also one
-/// that makes an object and gives another one's place away, behind one that changes a word.
+/// The smallest transactions: one that changes a word, and one that gives an object's place away.
+/// On a card, whose logs are no stores, also one that makes an object and gives another one's place
+/// away, behind one that changes a word.
 fn smallest(pool: Kind) -> Vec<Program> {
     let before = vec![single(0, 1)];
     let program = |last| Program {
@@ -65,14 +69,16 @@ fn smallest(pool: Kind) -> Vec<Program> {
     programs
 }
 
-/// Most lines with a store that is half there. Where values are written once the record says as well what was durable. Nobody waits for the record of an asynchronous commit, so that it is on the way beside the next one, which
-/// is long as well: all states of both are millions.
+/// Most lines with a store that is half there. Where values are written once the record says as
+/// well what was durable. Nobody waits for the record of an asynchronous commit, so that it is on
+/// the way beside the next one, which is long as well: all states of both are millions.
 fn torn_lines(pool: Kind) -> u32 {
     let is_long = pool == Kind::WorkingCopyAsynchronous || pool.writes_once();
     if is_long && !thorough() { 1 } else { Limits::EXHAUSTIVE.tears }
 }
 
-/// Every state that a crash may leave, and every state that a crash of the recovery from it may leave.
+/// Every state that a crash may leave, and every state that a crash of the recovery from it may
+/// leave.
 fn exhaustively(pool: Kind) {
     // Minutes; the same records that nobody waits for are explored in every tier.
     if pool == Kind::WrittenOnce && !thorough() {
@@ -91,13 +97,15 @@ fn exhaustively(pool: Kind) {
     }
     println!("{pool:?}, exhaustively: {total}; {:.1} s", begin.elapsed().as_secs_f64());
     assert_eq!(total.cut_short, 0, "some states were left out");
-    // A word that a working copy's commit brings home by the card's undo log is all that is ever on the way.
+    // A word that a working copy's commit brings home by the card's undo log is all that is ever on
+    // the way.
     let has_few = is_checkpointed_by_a_card(pool) || pool == Kind::CardWorkingCopyByUndo;
     assert!(total.again > 0 && total.states > if has_few { 5 } else { 20 });
     assert_eq!(total.media, 1, "a command met what was not certain");
 }
 
-/// Random programs on every structure of the library; states that recovery cannot tell apart are explored once.
+/// Random programs on every structure of the library; states that recovery cannot tell apart are
+/// explored once.
 fn lazily(pool: Kind) {
     let begin = Instant::now();
     let mut total = Report::default();

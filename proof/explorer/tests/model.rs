@@ -1,4 +1,5 @@
-//! What a crash may leave of a line, against the definition: every set of words that the order of stores allows.
+//! What a crash may leave of a line, against the definition: every set of words that the order of
+//! stores allows.
 
 use std::collections::BTreeSet;
 
@@ -133,7 +134,8 @@ fn command(opcode: Opcode, command: Command) -> Step {
 const ORDERED: Rules = Rules { host_ordered: true };
 const UNORDERED: Rules = Rules { host_ordered: false };
 
-/// Every pair of values of two words that is left when power fails after these steps, on a card with a pool of a few lines.
+/// Every pair of values of two words that is left when power fails after these steps, on a card
+/// with a pool of a few lines.
 fn left_on_a_card(rules: Rules, steps: &[Step], words: [usize; 2]) -> BTreeSet<[u64; 2]> {
     const LINES: u64 = 8;
     let map =
@@ -161,7 +163,8 @@ fn a_command_that_is_not_fenced_is_kept_or_lost_and_meets_what_is_dirty_before_o
     let fence = || step(0, Event::Fence);
     assert_eq!(left_on_a_card(ORDERED, std::slice::from_ref(&commit), [0, 1]), [[0, 0], [0, 5]].into());
     assert_eq!(left_on_a_card(ORDERED, &[commit.clone(), fence()], [0, 1]), [[0, 5]].into());
-    // The word beside it is dirty: an eviction behind the commit, or a part of one, brings back what was there before.
+    // The word beside it is dirty: an eviction behind the commit, or a part of one, brings back
+    // what was there before.
     let dirty = step(0, Event::Store(vec![part(0, 3)]));
     let left = left_on_a_card(ORDERED, &[dirty.clone(), commit.clone(), fence()], [0, 1]);
     assert_eq!(left, [[0, 0], [0, 5], [3, 0], [3, 5]].into());
@@ -209,7 +212,8 @@ fn commands_keep_their_order_on_a_card_that_does_not_order_host_accesses() {
     };
     let ended = step(0, Event::Ended(0, Some(2)));
     let fence = || step(0, Event::Fence);
-    // The second has ended, and so has the first that it waits for: what the host stores then is the last.
+    // The second has ended, and so has the first that it waits for: what the host stores then is
+    // the last.
     let store = [step(0, Event::Store(vec![part(1, 7)])), step(0, Event::WriteBack(0, 1)), fence()];
     let both = [commit(5, 1), fence(), commit(6, 2), fence()];
     assert_eq!(left_on_a_card(UNORDERED, &both, [0, 1]), [[0, 6]].into());

@@ -39,8 +39,9 @@ fn a_step_that_is_left_out_is_found_and_repeated_from_a_file() {
     assert!(!String::from_utf8(output.stdout).unwrap().starts_with("it fails: "));
 }
 
-/// Of every kind of pool many steps are needed in a run of a few transactions. Some are not: where a line is written back twice, or what
-/// was forgotten follows with the next transaction before anything depends on it. Those on the way to a card are in `cards.rs`.
+/// Of every kind of pool many steps are needed in a run of a few transactions. Some are not: where
+/// a line is written back twice, or what was forgotten follows with the next transaction before
+/// anything depends on it. Those on the way to a card are in `cards.rs`.
 #[test]
 fn steps_that_are_left_out_are_found_in_every_kind_of_pool() {
     for pool in Kind::ALL.into_iter().filter(|kind| !kind.is_on_card()) {

@@ -1,4 +1,5 @@
-//! The nine programs of the paper's evaluation: under each mechanism they survive every kind of crash, and a step that is left out is found.
+//! The nine programs of the paper's evaluation: under each mechanism they survive every kind of
+//! crash, and a step that is left out is found.
 
 use nearpm_explorer::explore::{Limits, Report, explore};
 use nearpm_explorer::failure::{Case, find};
@@ -71,7 +72,8 @@ fn programs_survive_under_shadow_paging() {
 /// A fault of the program shows without crashes of recoveries.
 const QUICK: Limits = Limits { again_one_in: 0, runs_per_cut: 64, ..Limits::LAZY };
 
-/// Of each mechanism a write-back or fence that is left out under a program is found; the program differs from one mechanism to the next.
+/// Of each mechanism a write-back or fence that is left out under a program is found; the program
+/// differs from one mechanism to the next.
 #[test]
 fn a_step_that_is_left_out_is_found_under_every_mechanism() {
     let programs = [

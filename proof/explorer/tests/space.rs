@@ -1,5 +1,5 @@
-//! Values that are written once, pools that grow, and readers of snapshots beside a writer: programs that come to each of these, and a fault of each that is
-//! found.
+//! Values that are written once, pools that grow, and readers of snapshots beside a writer:
+//! programs that come to each of these, and a fault of each that is found.
 
 use nearpm_explorer::explore::{Limits, Report, explore, explore_schedules};
 use nearpm_explorer::failure::Case;
@@ -63,7 +63,8 @@ fn is_found(program: &Program, leave_out: usize) -> bool {
 fn values_that_are_written_once_survive_every_kind_of_crash() {
     for pool in [Kind::WrittenOnce, Kind::WrittenOnceAsynchronous] {
         let mut total = Report::default();
-        // An object in the place of one that was freed, two side by side, and one beside changes that are logged.
+        // An object in the place of one that was freed, two side by side, and one beside changes
+        // that are logged.
         let made = [
             vec![objects(&[(0, LONG)]), objects(&[(0, LONG)]), objects(&[(0, MIDDLE)])],
             vec![objects(&[(0, LONG), (1, LONG)]), objects(&[(1, MIDDLE), (2, MIDDLE)])],
@@ -81,7 +82,8 @@ fn values_that_are_written_once_survive_every_kind_of_crash() {
     }
 }
 
-/// The planted fault of values that are written once: their bytes are not on the way to the medium when the commit waits.
+/// The planted fault of values that are written once: their bytes are not on the way to the medium
+/// when the commit waits.
 #[test]
 fn a_value_that_is_not_written_back_is_found() {
     let program = program(Kind::WrittenOnce, vec![objects(&[(4, LONG)])], vec![objects(&[(0, LONG)])]);
@@ -131,8 +133,9 @@ fn growth_survives_every_kind_of_crash() {
     }
 }
 
-/// The planted faults of growth: each write-back and fence around the word that says where the pool ends is left out, one at a time. Not all are needed in this program:
-/// what is forgotten may follow with the next commit.
+/// The planted faults of growth: each write-back and fence around the word that says where the pool
+/// ends is left out, one at a time. Not all are needed in this program: what is forgotten may
+/// follow with the next commit.
 #[test]
 fn steps_that_a_growth_forgets_are_found() {
     for pool in [Kind::Growing, Kind::InPlaceGrowing] {
@@ -161,7 +164,8 @@ fn beside(pool: Kind, reader: Reader) -> Program {
     Program { reader: Some(reader), ..program(pool, before, vec![replaced, freed]) }
 }
 
-/// A reader that holds a snapshot sees one version, whatever is committed, and what crashes leave is what they leave without it.
+/// A reader that holds a snapshot sees one version, whatever is committed, and what crashes leave
+/// is what they leave without it.
 fn by_every_schedule(pool: Kind) {
     let program = beside(pool, Reader::Snapshots);
     let (switches, most) = if thorough() { (2, 10_000) } else { (1, 400) };
@@ -169,7 +173,8 @@ fn by_every_schedule(pool: Kind) {
     assert!(failure.is_none(), "{failure:?}");
     println!("{pool:?}: {schedules} schedules beside a reader: {report}");
     assert!(schedules > 30 && schedules < most, "{schedules} schedules: at {most} some are left out");
-    // With an empty schedule the reader begins when the writer is done. Many times, since a writer's thread may be given the part of the log that the main thread has.
+    // With an empty schedule the reader begins when the writer is done. Many times, since a
+    // writer's thread may be given the part of the log that the main thread has.
     let record =
         |schedule: &[usize]| Program { schedule: schedule.to_vec(), ..program.clone() }.record().unwrap().trace;
     let alone: Vec<Trace> = (0..70).map(|_| record(&[])).collect();
@@ -207,7 +212,8 @@ fn readers_beside_random_programs_see_one_version() {
     }
 }
 
-/// The planted fault of readers: loads that are of the pool itself, each in a transaction of its own.
+/// The planted fault of readers: loads that are of the pool itself, each in a transaction of its
+/// own.
 #[test]
 fn a_reader_without_a_snapshot_is_found() {
     for pool in [Kind::WorkingCopy, Kind::InPlace] {

@@ -45,8 +45,8 @@ fn two_threads_in_place_survive_every_schedule() {
     by_every_schedule(Kind::InPlace);
 }
 
-/// Random programs on every kind of pool that takes threads, each by one schedule that is drawn: short ones, of which most states are explored, and some that
-/// truncate the log.
+/// Random programs on every kind of pool that takes threads, each by one schedule that is drawn:
+/// short ones, of which most states are explored, and some that truncate the log.
 #[test]
 fn two_threads_survive_random_programs() {
     let seeds = if nearpm_tier::thorough() { 100 } else { 2 };
@@ -69,7 +69,8 @@ fn two_threads_survive_random_programs() {
     }
 }
 
-/// A switch changes what happens when, and without a wait for a lock of the library a schedule repeats to the event.
+/// A switch changes what happens when, and without a wait for a lock of the library a schedule
+/// repeats to the event.
 #[test]
 fn schedules_decide_the_order() {
     let record = |schedule: Vec<usize>| {

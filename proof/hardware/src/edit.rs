@@ -1,4 +1,5 @@
-//! What is changed in a unit's Verilog before a run. An edit that finds not exactly what it names is an error: it would prove nothing.
+//! What is changed in a unit's Verilog before a run. An edit that finds not exactly what it names
+//! is an error: it would prove nothing.
 
 use std::ops::Range;
 
@@ -45,8 +46,9 @@ fn ports(module: &str) -> Vec<(&str, &str, bool)> {
 /// Where the ports of a module end and what it does begins.
 const BODY: &str = "// Update code";
 
-/// Shows a memory (`AsyncRam`) through one word at an arbitrary place, `watched`; what is read elsewhere is arbitrary. Every
-/// behaviour of the memory is one of those, whatever `watched` is, so what holds for these holds for the memory. The solver is spared the other words.
+/// Shows a memory (`AsyncRam`) through one word at an arbitrary place, `watched`; what is read
+/// elsewhere is arbitrary. Every behaviour of the memory is one of those, whatever `watched` is, so
+/// what holds for these holds for the memory. The solver is spared the other words.
 ///
 /// # Errors
 /// The instance is not such a memory.
@@ -81,7 +83,8 @@ pub fn watch(verilog: &str, instance: &str) -> Result<String> {
     Ok(format!("{}{text}{}", &verilog[..range.start], &verilog[range.end..]))
 }
 
-/// Takes what is in an instance away: its outputs are arbitrary in every cycle. Whatever holds then holds with any content.
+/// Takes what is in an instance away: its outputs are arbitrary in every cycle. Whatever holds then
+/// holds with any content.
 ///
 /// # Errors
 /// There is no such instance, or it has no output.
@@ -102,14 +105,14 @@ pub fn cut(verilog: &str, instance: &str) -> Result<String> {
     Ok(format!("{}{text}{}", &verilog[..range.start], &verilog[range.end..]))
 }
 
-/// What every property may use: `f_past`, not the first cycle, and `f_was_reset`, the cycle before was in reset. The first is in reset,
-/// as the card's synchroniser holds it.
+/// What every property may use: `f_past`, not the first cycle, and `f_was_reset`, the cycle before
+/// was in reset. The first is in reset, as the card's synchroniser holds it.
 const PREAMBLE: &str = "reg f_past = 0; reg f_was_reset = 1;\n\
     always @(posedge clock) begin f_past <= 1; f_was_reset <= reset; end\n\
     always @* if (!f_past) assume (reset);\n";
 
-/// Puts a property before the end of the flattened unit. Names of nets below the top, which yosys writes with dots, get `__` in
-/// place of each.
+/// Puts a property before the end of the flattened unit. Names of nets below the top, which yosys
+/// writes with dots, get `__` in place of each.
 ///
 /// # Errors
 /// The text has not exactly one module.

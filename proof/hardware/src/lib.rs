@@ -1,7 +1,8 @@
 //! Properties of the generated Verilog, proved by k-induction.
 //!
-//! A property is a file in `properties/`: what it says in a head of `//@` lines, and SystemVerilog that is put before the
-//! `endmodule` of the flattened unit, so that it sees every net. See `docs/proofs.md`.
+//! A property is a file in `properties/`: what it says in a head of `//@` lines, and SystemVerilog
+//! that is put before the `endmodule` of the flattened unit, so that it sees every net. See
+//! `docs/proofs.md`.
 //!
 //! | module | holds |
 //! |---|---|

@@ -11,7 +11,8 @@ use nearpm_proofs::run::Runner;
 use nearpm_proofs::tools::Tools;
 use nearpm_proofs::units::Unit;
 
-/// Proves properties of the generated Verilog by k-induction and prints a table. Fails if one is not proved.
+/// Proves properties of the generated Verilog by k-induction and prints a table. Fails if one is
+/// not proved.
 #[derive(Parser)]
 struct Arguments {
     /// Properties whose name contains this; may be given several times.

@@ -51,11 +51,13 @@ pub struct Property {
     pub asserts: usize,
     /// Cover statements that the file attaches.
     pub covers: usize,
-    /// The assertions are shown one after the other, as the file states them: [`crate::tools::Tools::step_in_order`].
+    /// The assertions are shown one after the other, as the file states them:
+    /// [`crate::tools::Tools::step_in_order`].
     pub in_order: bool,
     /// Instances of memories that are seen through one arbitrary word; see [`crate::edit::watch`].
     pub watch: Vec<String>,
-    /// Arrays are taken apart into registers, `\\array[0] ` and so on, as suits one that is written at many places at once.
+    /// Arrays are taken apart into registers, `\\array[0] ` and so on, as suits one that is written
+    /// at many places at once.
     pub apart: bool,
     /// Instances whose outputs are arbitrary; see [`crate::edit::cut`].
     pub cut: Vec<String>,
@@ -141,7 +143,8 @@ struct Head {
     mutants: Vec<Mutant>,
 }
 
-/// Keys that may come once, before the mutants. A line that begins with blanks goes on with the line before.
+/// Keys that may come once, before the mutants. A line that begins with blanks goes on with the
+/// line before.
 const KEYS: &[&str] = &[
     "unit",
     "claim",

@@ -75,7 +75,8 @@ impl Runner {
     /// Proves a property, and refutes its mutants where that was asked for.
     ///
     /// # Errors
-    /// An edit that finds nothing, a count that differs from what the property declares, tools that fail.
+    /// An edit that finds nothing, a count that differs from what the property declares, tools that
+    /// fail.
     pub fn run(&self, property: &Property) -> Result<Outcome> {
         let start = Instant::now();
         let verilog = property.unit.verilog();
@@ -104,7 +105,8 @@ impl Runner {
         (self.progress)(&format!("{}: {what}", property.name));
     }
 
-    /// Makes `model.smt2` of each part with the property in it, and counts what is attached: the same in each.
+    /// Makes `model.smt2` of each part with the property in it, and counts what is attached: the
+    /// same in each.
     ///
     /// yosys takes longer to start than to make a model, so that one process makes all of them.
     fn attach(&self, property: &Property, parts: &[Part]) -> Result<(usize, usize)> {
@@ -181,8 +183,8 @@ impl Runner {
         })
     }
 
-    /// A mutant is refuted by a trace from the start in which an assertion fails. It may take the directed assumptions, which
-    /// permit fewer traces.
+    /// A mutant is refuted by a trace from the start in which an assertion fails. It may take the
+    /// directed assumptions, which permit fewer traces.
     fn kill(&self, property: &Property, mutant: &Mutant, number: usize) -> Result<Killed> {
         self.say(property, &format!("mutant: {}", mutant.what));
         let folder = self.folder(property, &part_of(number));

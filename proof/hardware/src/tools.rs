@@ -119,8 +119,9 @@ impl Tools {
         bail!("the solver gave no answer: {said}{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// The inductive step, one assertion after the other: where all held for `depth` cycles, and in the next cycle those before it in the list, it
-    /// holds there too. For each the solver then has one small thing to show, and all of them together are the step.
+    /// The inductive step, one assertion after the other: where all held for `depth` cycles, and in
+    /// the next cycle those before it in the list, it holds there too. For each the solver then has
+    /// one small thing to show, and all of them together are the step.
     ///
     /// # Errors
     /// The list is not that of the model's assertions; the solver fails.
@@ -154,8 +155,9 @@ impl Tools {
     }
 }
 
-/// What the solver is asked about an assertion of a model that yosys wrote: is there a path of `depth` steps on which every assertion holds but in the last
-/// state, in which those of `before` hold, and this one does not?
+/// What the solver is asked about an assertion of a model that yosys wrote: is there a path of
+/// `depth` steps on which every assertion holds but in the last state, in which those of `before`
+/// hold, and this one does not?
 fn question_of(model: &str, before: &[String], name: &str, depth: u32) -> Result<String> {
     let number = |name: &str| {
         let ends = |line: &&str| line.starts_with("; yosys-smt2-assert ") && line.split(' ').nth(3) == Some(name);

@@ -40,7 +40,8 @@ macro_rules! units {
             /// Its Verilog.
             ///
             /// # Panics
-            /// When rust-hdl's checks of the unit fail, which is a defect of the unit, or when the cache of the simulated models cannot be used.
+            /// When rust-hdl's checks of the unit fail, which is a defect of the unit, or when the
+            /// cache of the simulated models cannot be used.
             pub fn verilog(self) -> String {
                 match self { $(Unit::$name => default_verilog::<$unit>()),+ }
             }

@@ -1,4 +1,5 @@
-//! What is simulated in place of the hardware's picks is proved to be the same: outputs and next state, for every state and input.
+//! What is simulated in place of the hardware's picks is proved to be the same: outputs and next
+//! state, for every state and input.
 
 use anyhow::Result;
 use nearpm_hdl::simulation::{Replaced, replaced_modules};

@@ -9,7 +9,8 @@ use nearpm_proofs::run::{Runner, Verdict};
 use nearpm_proofs::tools::Tools;
 use nearpm_verilate::{Maker, kept};
 
-/// The tools, or `None` where they are not installed. Where everything is, by the word of whoever runs the tests, that is a failure.
+/// The tools, or `None` where they are not installed. Where everything is, by the word of whoever
+/// runs the tests, that is a failure.
 fn tools() -> Option<Tools> {
     match Tools::find() {
         Ok(tools) => Some(tools),
@@ -26,7 +27,8 @@ fn runner(tools: Tools, name: &str) -> Runner {
     Runner { tools, work, seconds: 1800, mutants: true, progress: |what| eprintln!("{what}") }
 }
 
-/// The code that asks: what an outcome hangs on besides the property, the unit as Verilog, and the tools.
+/// The code that asks: what an outcome hangs on besides the property, the unit as Verilog, and the
+/// tools.
 const ASKED_BY: Maker = Maker::Sources(concat!(
     include_str!("../src/edit.rs"),
     include_str!("../src/property.rs"),
@@ -35,8 +37,8 @@ const ASKED_BY: Maker = Maker::Sources(concat!(
     include_str!("../src/tools.rs")
 ));
 
-/// Proves a property and refutes its mutants, unless the same was done before: the same question to the same tools has
-/// the same answer, and only that of a property that holds is kept.
+/// Proves a property and refutes its mutants, unless the same was done before: the same question to
+/// the same tools has the same answer, and only that of a property that holds is kept.
 fn prove(name: &str) {
     let properties = property::all().expect("the properties are read");
     let property = properties.into_iter().find(|property| property.name == name).expect("there is such a property");

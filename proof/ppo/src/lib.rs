@@ -1,8 +1,9 @@
 //! An executable model of Partitioned Persist Ordering (PPO), with litmus tests.
 //!
-//! A litmus file holds a small program of the processor and of one card or several, and the exact set of states that a power failure may
-//! leave. [`litmus::parse`] reads it, [`explore::explore`] enumerates every state that the model reaches, and
-//! [`verdict::differences`] compares. The rules, their sources and what the model leaves out: `docs/ppo.md`.
+//! A litmus file holds a small program of the processor and of one card or several, and the exact
+//! set of states that a power failure may leave. [`litmus::parse`] reads it, [`explore::explore`]
+//! enumerates every state that the model reaches, and [`verdict::differences`] compares. The rules,
+//! their sources and what the model leaves out: `docs/ppo.md`.
 //!
 //! ```
 //! use nearpm_ppo::{explore::explore, litmus::parse, rules::{Rule, Rules}, verdict::differences};
@@ -26,9 +27,11 @@
 //!
 //! # Fault model
 //!
-//! The power may fail in every state, also during the replay and the recovery. Caches, write-combining buffers and what is on a link are lost; any
-//! dirty line may have been written back before. What a card has accepted is kept, in the order of arrival; of a write that the memory has not
-//! answered, any eight-byte words are there. The energy for the save may not suffice where a test says so.
+//! The power may fail in every state, also during the replay and the recovery. Caches,
+//! write-combining buffers and what is on a link are lost; any dirty line may have been written
+//! back before. What a card has accepted is kept, in the order of arrival; of a write that the
+//! memory has not answered, any eight-byte words are there. The energy for the save may not suffice
+//! where a test says so.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

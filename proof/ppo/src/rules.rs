@@ -39,7 +39,8 @@ macro_rules! rules {
                 match self { $(Rule::$variant => Part::$part),* }
             }
 
-            /// Where the rule comes from: "paper" is NearPM (EuroSys '23), C1 to C10 and "several devices" are the contract.
+            /// Where the rule comes from: "paper" is NearPM (EuroSys '23), C1 to C10 and "several
+            /// devices" are the contract.
             pub fn source(self) -> &'static str {
                 match self { $(Rule::$variant => $source),* }
             }

@@ -17,7 +17,8 @@ pub fn states(allowed: &[Named]) -> BTreeSet<Outcome> {
     allowed.iter().flat_map(|named| named.states.iter().map(complete)).collect()
 }
 
-/// Differences between what a test expects and what was found, as sentences; none if the set is exactly the expected one.
+/// Differences between what a test expects and what was found, as sentences; none if the set is
+/// exactly the expected one.
 pub fn differences(test: &Test, found: &Exploration) -> Vec<String> {
     let mut all = compare(&test.observed, &test.allowed, &test.forbidden, &found.outcomes);
     if found.stuck {

@@ -1,4 +1,5 @@
-//! All litmus files on the model: the set of states is exactly the expected one, and each rule of the model is needed.
+//! All litmus files on the model: the set of states is exactly the expected one, and each rule of
+//! the model is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -89,7 +90,8 @@ fn a_dropped_rule_reaches_what_is_forbidden() {
             idle.push(name);
         }
     }
-    // Here no single rule stands between the program and the forbidden state: several protect it at a time.
+    // Here no single rule stands between the program and the forbidden state: several protect it at
+    // a time.
     assert_eq!(idle, ["c5-another-thread-goes-on"], "tests whose forbidden states no dropped rule reaches");
 }
 
@@ -111,7 +113,8 @@ fn a_search_is_the_same_each_time() {
     assert_eq!(once().3, expected(&tests["i4-two-cards"]));
 }
 
-/// The page that explains the model names every rule with its source, and every family of tests with its size.
+/// The page that explains the model names every rule with its source, and every family of tests
+/// with its size.
 #[test]
 fn the_page_lists_every_rule_and_every_family() {
     let page =

@@ -1,4 +1,5 @@
-//! A pool file of PMDK's libpmemobj with as little in it as can be: one object, which is the root, and in it an identifier of itself.
+//! A pool file of PMDK's libpmemobj with as little in it as can be: one object, which is the root,
+//! and in it an identifier of itself.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,12 +1,13 @@
-//! What tests and campaigns are asked for by the environment: the fast tier, or the thorough one of `./x test --thorough` (`NEARPM_THOROUGH`); and how much at
-//! once (`NEARPM_JOBS`).
+//! What tests and campaigns are asked for by the environment: the fast tier, or the thorough one of
+//! `./x test --thorough` (`NEARPM_THOROUGH`); and how much at once (`NEARPM_JOBS`).
 
 /// Whether the long form of the tests is asked for.
 pub fn thorough() -> bool {
     std::env::var_os("NEARPM_THOROUGH").is_some()
 }
 
-/// Workers of what works in parallel: what `NEARPM_JOBS` says, else as many as there are processors, and then `least` at least.
+/// Workers of what works in parallel: what `NEARPM_JOBS` says, else as many as there are
+/// processors, and then `least` at least.
 ///
 /// # Panics
 /// If it says no number above 0.

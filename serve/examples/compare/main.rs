@@ -1,9 +1,11 @@
-//! Our servers beside the stock ones of Debian, on this machine: same clients, same folder, pairs in one run.
+//! Our servers beside the stock ones of Debian, on this machine: same clients, same folder, pairs
+//! in one run.
 //!
-//! `cargo run --release -p nearpm-serve --example compare -- --folder FOLDER` needs the packages redis-server, redis-tools,
-//! memcached and libmemcached-tools. Figures are medians over the pairs; each ratio is the median of the pairs' own ratios.
-//! Each rate stands for work that was looked for in the server afterwards (`proof.rs`); a run without it is an error.
-//! With `--ycsb` the client is `nearpm ycsb`, in this process.
+//! `cargo run --release -p nearpm-serve --example compare -- --folder
+//! FOLDER` needs the packages redis-server, redis-tools, memcached and libmemcached-tools. Figures
+//! are medians over the pairs; each ratio is the median of the pairs' own ratios. Each rate stands
+//! for work that was looked for in the server afterwards (`proof.rs`); a run without it is an
+//! error. With `--ycsb` the client is `nearpm ycsb`, in this process.
 
 #[path = "../../tests/servers/client.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
@@ -44,7 +46,8 @@ struct Arguments {
     /// One protocol alone
     #[arg(long, value_parser = ["redis", "memcached"])]
     only: Option<String>,
-    /// The workloads of the Yahoo! Cloud Serving Benchmark on the file system, in place of the tests of redis-benchmark and memcaslap
+    /// The workloads of the Yahoo! Cloud Serving Benchmark on the file system, in place of the
+    /// tests of redis-benchmark and memcaslap
     #[arg(long)]
     ycsb: bool,
 }

@@ -1,6 +1,7 @@
 //! Whether what a client was timed for was done: a server that refuses everything answers fast.
 //!
-//! The clients print a rate whatever the replies were. So the servers are asked, and a run whose work is not there has no rate.
+//! The clients print a rate whatever the replies were. So the servers are asked, and a run whose
+//! work is not there has no rate.
 
 use std::net::SocketAddr;
 
@@ -113,8 +114,8 @@ fn named(text: &str, name: &str) -> Result<u64> {
     found.with_context(|| format!("no {name} in {text}"))
 }
 
-/// memcached after a run of memcaslap: it has answered, stored and given what memcaslap says that it asked for.
-/// memcaslap itself compares each value that it reads (`-v 1`).
+/// memcached after a run of memcaslap: it has answered, stored and given what memcaslap says that
+/// it asked for. memcaslap itself compares each value that it reads (`-v 1`).
 pub fn memcached(address: SocketAddr, printed: &str, bytes: u64) -> Result<()> {
     let mut client = Client::try_connect(address)?;
     client.send(b"stats\r\nquit\r\n")?;

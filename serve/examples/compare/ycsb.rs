@@ -8,8 +8,8 @@ use nearpm_ycsb::{Kind, Options, phase::Phase};
 
 use crate::{Arguments, Contender, Load, head, median, print_rates, rounds};
 
-/// Core workloads in the order that the benchmark asks for: D changes which records there are. Then the paper's, whose records are one value
-/// also in Redis.
+/// Core workloads in the order that the benchmark asks for: D changes which records there are. Then
+/// the paper's, whose records are one value also in Redis.
 const RUNS: [&str; 10] = ["load", "a", "b", "c", "f", "d", "w3 --load", "w4", "wtail", "w1"];
 
 #[derive(Parser)]

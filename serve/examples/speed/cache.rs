@@ -33,7 +33,8 @@ pub fn empty(server: &Running) -> Result<()> {
     Ok(())
 }
 
-/// Runs a workload of YCSB with some clients; its operations in a second, each of which was answered with what was to be there.
+/// Runs a workload of YCSB with some clients; its operations in a second, each of which was
+/// answered with what was to be there.
 ///
 /// # Errors
 /// Those of the client: a value is wrong, something was refused.

@@ -1,4 +1,5 @@
-//! What a SET costs a server, by counts of the system: they depend little on what else the machine does.
+//! What a SET costs a server, by counts of the system: they depend little on what else the machine
+//! does.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -16,7 +17,8 @@ const PUT_OFF: Duration = Duration::from_millis(2500);
 /// Calls that synchronise.
 const SYNCHRONISING: &str = "fsync,fdatasync,msync,sync_file_range";
 
-/// What a process has spent: bytes written by calls, replies included, and microseconds of processor time.
+/// What a process has spent: bytes written by calls, replies included, and microseconds of
+/// processor time.
 fn spent(process: u32) -> Result<[u64; 2]> {
     let io = fs::read_to_string(format!("/proc/{process}/io"))?;
     let written = io.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse().ok());
@@ -50,8 +52,9 @@ fn synchronisations(server: &Running, cell: &Cell, requests: u64) -> Result<u64>
     Ok(fs::read_to_string(file.path())?.lines().filter_map(calls).sum())
 }
 
-/// Prints a row: what one of so many operations of memcached's protocol costs, the first time and the second. The records of a
-/// `load` are flushed before; the first time their places are new as well.
+/// Prints a row: what one of so many operations of memcached's protocol costs, the first time and
+/// the second. The records of a `load` are flushed before; the first time their places are new as
+/// well.
 ///
 /// # Errors
 /// What was to be done is not.

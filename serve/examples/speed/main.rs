@@ -1,12 +1,15 @@
 //! Speed beside the stock servers at equal durability, pair by pair in one run on one file system.
 //!
-//! `cargo run --release -p nearpm-serve --example speed -- --folder FOLDER` needs the packages redis-server, redis-tools and
-//! memcached. All servers are processes of their own, and each is idle while another one is measured. A cell of the tables is a
-//! level of durability, a length of values, a number of clients and a pipeline; its ratio is the median of those of its pairs, in
-//! which both servers do the same one after the other, each first as often as the other. What a server was timed for is looked
-//! for before the rate counts: the keys are there, and every byte of their values is read back.
+//! `cargo run --release -p nearpm-serve --example speed -- --folder
+//! FOLDER` needs the packages redis-server, redis-tools and memcached. All servers are processes of
+//! their own, and each is idle while another one is measured. A cell of the tables is a level of
+//! durability, a length of values, a number of clients and a pipeline; its ratio is the median of
+//! those of its pairs, in which both servers do the same one after the other, each first as often
+//! as the other. What a server was timed for is looked for before the rate counts: the keys are
+//! there, and every byte of their values is read back.
 //!
-//! With `--record FILE` each pair is kept as a line of JSON, and a run that was ended goes on where it was.
+//! With `--record FILE` each pair is kept as a line of JSON, and a run that was ended goes on where
+//! it was.
 //!
 //! | file | holds |
 //! |---|---|
@@ -68,8 +71,8 @@ pub struct Arguments {
     /// Prints what the record holds, and measures nothing
     #[arg(long)]
     print: bool,
-    /// Prints what so many SETs cost each server (bytes written, processor time, synchronisations), and what operations of memcached's protocol cost,
-    /// and no rates; needs strace
+    /// Prints what so many SETs cost each server (bytes written, processor time, synchronisations),
+    /// and what operations of memcached's protocol cost, and no rates; needs strace
     #[arg(long, value_name = "SETS")]
     costs: Option<u64>,
 }
@@ -131,11 +134,12 @@ fn rate(server: &Running, cell: &Cell, requests: u64) -> Result<f64> {
     if cell.level.is_cache() { cache::rate(server, cell, requests) } else { sets::rate(server, cell, requests) }
 }
 
-/// Requests after which the stock server has taken about as long as is asked for. A run of few requests is mostly its start, so that they
-/// grow until they take a good part of that time.
+/// Requests after which the stock server has taken about as long as is asked for. A run of few
+/// requests is mostly its start, so that they grow until they take a good part of that time.
 fn requests(stock: &Running, cell: &Cell, seconds: f64) -> Result<u64> {
     let at_once = cell.clients * cell.pipeline;
-    // Where the last turn of a client is not a whole pipeline, redis-benchmark now and then takes its end for a lost connection.
+    // Where the last turn of a client is not a whole pipeline, redis-benchmark now and then takes
+    // its end for a lost connection.
     let least = (4 * at_once).max(200).next_multiple_of(at_once);
     let mut requests = least;
     loop {

@@ -14,7 +14,8 @@ pub enum Level {
     Always,
     /// Redis: nothing; the last second may be lost
     Everysec,
-    /// memcached: nothing; what the system's page cache holds survives ours, and nothing the stock one
+    /// memcached: nothing; what the system's page cache holds survives ours, and nothing the stock
+    /// one
     Volatile,
 }
 

@@ -1,7 +1,8 @@
 //! Who may do what: users, their passwords, and the commands and keys that each may use.
 //!
-//! The rules are those of Redis's ACL files (`user NAME on >password ~keys* +@read -flushall`). A server that was given neither a
-//! password nor users is open: whoever can connect can do everything.
+//! The rules are those of Redis's ACL files (`user NAME on >password ~keys* +@read -flushall`). A
+//! server that was given neither a password nor users is open: whoever can connect can do
+//! everything.
 
 mod user;
 
@@ -137,8 +138,8 @@ fn wrong_line(file: &str, number: usize, why: &str) -> Error {
     system(&format!("read line {number} of {file}"), std::io::Error::other(why.to_owned()))
 }
 
-/// The user of a line `user NAME rule ...`; nothing for an empty line and a comment. The default one keeps what it may do, but not that it
-/// needs no password, when the line says otherwise.
+/// The user of a line `user NAME rule ...`; nothing for an empty line and a comment. The default
+/// one keeps what it may do, but not that it needs no password, when the line says otherwise.
 fn acl_line(line: &str, users: &BTreeMap<Vec<u8>, User>) -> Result<Option<User>, String> {
     let mut words = line.split_ascii_whitespace();
     match words.next() {

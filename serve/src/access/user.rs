@@ -154,8 +154,8 @@ impl User {
         self.nopass || fits
     }
 
-    /// Whether a command may be run, whose name and subcommand are given in lower case, with the categories that it is in
-    /// (without `@`).
+    /// Whether a command may be run, whose name and subcommand are given in lower case, with the
+    /// categories that it is in (without `@`).
     pub fn may_run(&self, command: &str, subcommand: Option<&str>, categories: &[&str]) -> bool {
         let concerns = |what: &str| match what.strip_prefix('@') {
             Some(category) => category == "all" || categories.contains(&category),
@@ -179,7 +179,8 @@ impl User {
         self.channels.iter().any(|pattern| matches(pattern, channel))
     }
 
-    /// Whether messages of all channels that fit a pattern may be heard: as in Redis, if a rule has this very pattern.
+    /// Whether messages of all channels that fit a pattern may be heard: as in Redis, if a rule has
+    /// this very pattern.
     pub fn may_hear_all_of(&self, pattern: &[u8]) -> bool {
         self.channels.iter().any(|own| own == b"*" || own == pattern)
     }

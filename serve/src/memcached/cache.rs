@@ -17,7 +17,8 @@ pub struct MemcachedRoot {
     pub serial: u64,
     /// Items with a number up to this one were flushed.
     pub flushed: u64,
-    /// Items that were stored before this moment are flushed then, in milliseconds since 1970; 0 for none.
+    /// Items that were stored before this moment are flushed then, in milliseconds since 1970; 0
+    /// for none.
     pub flush_at: u64,
 }
 
@@ -78,8 +79,8 @@ pub struct New<'v> {
     pub marks: u32,
 }
 
-/// Why a value is not stored, where conditions do not hold. As in memcached, `add` has no use for a number, and the others that join
-/// take 0 for none.
+/// Why a value is not stored, where conditions do not hold. As in memcached, `add` has no use for a
+/// number, and the others that join take 0 for none.
 fn refusal(how: How, cas: Option<u64>, found: Option<Found>) -> Option<Done> {
     let number = found.map(|(_, head)| head.extra);
     match (how, cas, number) {
@@ -195,8 +196,9 @@ impl Cache<'_> {
         Ok(lived)
     }
 
-    /// Adds to a decimal number, or takes away from it, and gives the new one; `None` if the value is none. As memcached does it, a sum that is
-    /// too large begins again at 0, a difference stays at 0, and a shorter value is filled up with spaces.
+    /// Adds to a decimal number, or takes away from it, and gives the new one; `None` if the value
+    /// is none. As memcached does it, a sum that is too large begins again at 0, a difference stays
+    /// at 0, and a shorter value is filled up with spaces.
     pub fn add(
         &self,
         tx: &mut impl Store,

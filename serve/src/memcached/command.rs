@@ -142,7 +142,8 @@ impl Request {
         Request { command: Command::Say(Vec::new()), quiet: true }
     }
 
-    /// The key whose value goes when the new one cannot be stored: who set it must not be given an older one.
+    /// The key whose value goes when the new one cannot be stored: who set it must not be given an
+    /// older one.
     pub fn overwrites(&self) -> Option<&[u8]> {
         match &self.command {
             Command::Put { store: Store::Set, key, cas: None, .. } => Some(key),

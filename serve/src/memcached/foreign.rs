@@ -1,5 +1,5 @@
-//! Other protocols: a browser or a server that is made to speak to this port must not reach a command in what it sends, so that its
-//! connection ends at the first line, without an answer.
+//! Other protocols: a browser or a server that is made to speak to this port must not reach a
+//! command in what it sends, so that its connection ends at the first line, without an answer.
 
 /// Verbs of other protocols. memcached's own are in lower case.
 const VERBS: &[&[u8]] = &[

@@ -1,5 +1,5 @@
-//! What a user may ask for. The rules of users are those of Redis; to them memcached's commands are of the categories `read`, `write`,
-//! `admin` and `dangerous`.
+//! What a user may ask for. The rules of users are those of Redis; to them memcached's commands are
+//! of the categories `read`, `write`, `admin` and `dangerous`.
 
 use super::command::{Command, Request, Store};
 use crate::access::User;

@@ -19,7 +19,8 @@ pub const EXPTIME: &str = "CLIENT_ERROR invalid exptime argument";
 pub enum Parsed {
     /// Not a whole request yet.
     Incomplete,
-    /// A request, and how many bytes it had; of a refused one more than there are yet may have to be passed over.
+    /// A request, and how many bytes it had; of a refused one more than there are yet may have to
+    /// be passed over.
     Request(Request, usize),
     /// Keys of a multi-get follow behind so many bytes, up to the end of the line.
     Keys(Read, usize),

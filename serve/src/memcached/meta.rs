@@ -55,8 +55,8 @@ struct Told {
     soon: bool,
 }
 
-/// Tells of an item what a request asks for. Flags that change the item do so in their turn, so that what stands in front of them tells
-/// of it as it was.
+/// Tells of an item what a request asks for. Flags that change the item do so in their turn, so
+/// that what stands in front of them tells of it as it was.
 fn tell(cache: &Cache<'_>, meta: &Meta, idle_ms: u32, head: &mut Item, is_new: bool) -> Told {
     let (now_ms, mut told) = (cache.now_ms(), Told { flags: Vec::new(), soon: false });
     let out = &mut told.flags;
@@ -154,7 +154,8 @@ pub fn set(cache: &Cache<'_>, tx: &mut impl Store, meta: &Meta, value: &[u8], ou
     let (name, flags) = (Name::of(&meta.key), meta.number(b'F').unwrap_or(0));
     let mut cas = meta.number::<u64>(b'C');
     let mut new = New { flags, expires: moment(cache.now_ms(), meta.number(b'T').unwrap_or(0)), value, marks: 0 };
-    // With the flag I a value that is too old is stored as a stale one, and expires when the newer one would have.
+    // With the flag I a value that is too old is stored as a stale one, and expires when the newer
+    // one would have.
     if let (true, How::Set | How::Replace, Some(given)) = (meta.has(b'I'), how, cas)
         && let Some((_, old)) = cache.find(tx, &name)?
         && (1..old.extra).contains(&given)

@@ -1,4 +1,5 @@
-//! Multi-gets: their lines may be of any length, and their replies too, so that keys are taken and answered a few at a time.
+//! Multi-gets: their lines may be of any length, and their replies too, so that keys are taken and
+//! answered a few at a time.
 
 use super::line::{KEY_BYTES, is_key};
 

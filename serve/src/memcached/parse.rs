@@ -1,12 +1,14 @@
-//! memcached's text protocol, as it comes from clients. Commands with a value are in `parse_put.rs`, the lines of long multi-gets
-//! in `multiget.rs`, the meta commands in `parse_meta.rs`.
+//! memcached's text protocol, as it comes from clients. Commands with a value are in
+//! `parse_put.rs`, the lines of long multi-gets in `multiget.rs`, the meta commands in
+//! `parse_meta.rs`.
 
 use super::command::{Command, Read, Request};
 use super::line::{ERROR, EXPTIME, FORMAT, LINE_BYTES, Parsed, is_key, is_quiet, number, time, words};
 use super::{foreign, multiget, parse_meta, parse_put};
 use crate::options::Renamed;
 
-/// All commands that are read here and in `parse_put.rs`: who renames one is refused if it is not among them.
+/// All commands that are read here and in `parse_put.rs`: who renames one is refused if it is not
+/// among them.
 pub const COMMANDS: &[&str] = &[
     "add",
     "append",
@@ -104,7 +106,8 @@ fn place(input: &[u8], part: &[u8]) -> usize {
     part.as_ptr() as usize - input.as_ptr() as usize
 }
 
-/// A line that is longer than lines may be: a multi-get, whose keys are taken as they come, or nothing that could be understood.
+/// A line that is longer than lines may be: a multi-get, whose keys are taken as they come, or
+/// nothing that could be understood.
 fn long_line(input: &[u8], names: &Renamed) -> Parsed {
     const BROKEN: &str = "CLIENT_ERROR line too long";
     // The last word may be a part of one.
@@ -139,8 +142,8 @@ fn unsaid(why: &'static str) -> &'static str {
     if why == FORMAT || why.ends_with("too long") { why } else { "CLIENT_ERROR invalid or duplicate flag" }
 }
 
-/// A command of one line without keys to read, and whether it wants no reply. Which commands look for `noreply` is memcached's choice:
-/// to the others it is a word as any other.
+/// A command of one line without keys to read, and whether it wants no reply. Which commands look
+/// for `noreply` is memcached's choice: to the others it is a word as any other.
 fn plain(name: &[u8], rest: &[&[u8]]) -> (Result<Command, &'static str>, bool) {
     let quiet = match name {
         b"delete" => rest.len() > 1 && is_quiet(rest),

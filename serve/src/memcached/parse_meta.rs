@@ -1,4 +1,5 @@
-//! The meta protocol, as it comes from clients: a key, and flags of one letter with a token behind some of them.
+//! The meta protocol, as it comes from clients: a key, and flags of one letter with a token behind
+//! some of them.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;

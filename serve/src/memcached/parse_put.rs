@@ -1,8 +1,9 @@
 //! Commands with a value, as they come from clients.
 //!
-//! The value of a refused command must not be taken for commands. Where its length is known, so much is passed over. Where it is not (a line
-//! with too few words or too many, as a key with a space in it makes one; a number that is none; a value that is longer than was said),
-//! the connection ends with the error.
+//! The value of a refused command must not be taken for commands. Where its length is known, so
+//! much is passed over. Where it is not (a line with too few words or too many, as a key with a
+//! space in it makes one; a number that is none; a value that is longer than was said), the
+//! connection ends with the error.
 
 use super::command::{Command, Request, Store};
 use super::line::{ERROR, FORMAT, Parsed, is_key, is_quiet, number, time};

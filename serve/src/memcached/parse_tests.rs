@@ -8,7 +8,8 @@ fn parsed(input: &[u8], max_value: usize) -> Parsed {
 }
 
 proptest! {
-    /// Whatever part has come, the parser waits; with the whole it gives what was sent, and leaves what follows.
+    /// Whatever part has come, the parser waits; with the whole it gives what was sent, and leaves
+    /// what follows.
     #[test]
     fn split_at_every_byte(key in "[!-~]{1,40}", value in prop::collection::vec(any::<u8>(), 0..60), flags: u32, quiet: bool) {
         let noreply = if quiet { " noreply" } else { "" };

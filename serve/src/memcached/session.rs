@@ -103,7 +103,8 @@ impl Session {
         Admission::Request(Request::answered(Command::Get(read, piece.keys, piece.end.is_some())), piece.taken)
     }
 
-    /// The first request of a client that must say who it is: as in memcached, a `set` whose value is name and password.
+    /// The first request of a client that must say who it is: as in memcached, a `set` whose value
+    /// is name and password.
     fn authenticate(&mut self, server: &Memcached, parsed: Parsed, input: &[u8]) -> Admission<Request> {
         const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
         match parsed {

@@ -9,22 +9,27 @@ use crate::fault::system;
 /// Who may do what.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AccessOptions {
-    /// Password that clients give before anything else. Others of the machine see it among the processes: take a file
+    /// Password that clients give before anything else. Others of the machine see it among the
+    /// processes: take a file
     #[arg(long, value_name = "PASSWORD", conflicts_with = "requirepass_file")]
     pub requirepass: Option<String>,
     /// File whose first line is the password that clients give before anything else
     #[arg(long, value_name = "FILE")]
     pub requirepass_file: Option<String>,
-    /// Users, in the form of Redis's ACL files: a line `user NAME on >password ~keys +@all -flushall` for each
+    /// Users, in the form of Redis's ACL files: a line
+    /// `user NAME on >password ~keys +@all -flushall` for each
     #[arg(long, value_name = "FILE")]
     pub acl_file: Option<String>,
-    /// Users, in the form of memcached's files: a line `name:password` for each, who may do everything
+    /// Users, in the form of memcached's files: a line `name:password` for each, who may do
+    /// everything
     #[arg(long, value_name = "FILE")]
     pub auth_file: Option<String>,
-    /// Where nobody needs a password, turn clients of other machines away, whatever address is listened at
+    /// Where nobody needs a password, turn clients of other machines away, whatever address is
+    /// listened at
     #[arg(long, value_name = "YES|NO", default_value = "yes", value_parser = yes_or_no, action = clap::ArgAction::Set)]
     pub protected_mode: bool,
-    /// Commands that have another name, or none: `flushall=` disables it; may be given several times
+    /// Commands that have another name, or none: `flushall=` disables it; may be given several
+    /// times
     #[arg(long = "rename-command", value_name = "COMMAND=NAME", value_parser = renamed)]
     pub renamed: Vec<(String, String)>,
 }

@@ -16,13 +16,15 @@ pub use network::{NetworkOptions, resolve};
 /// What a reply waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Level {
-    /// Each command is a transaction of its own, and is durable before its reply leaves: nothing that was answered is lost
+    /// Each command is a transaction of its own, and is durable before its reply leaves: nothing
+    /// that was answered is lost
     Durable,
-    /// As durable, but what clients ask for meanwhile shares a transaction and a synchronisation: nothing that was answered is lost
+    /// As durable, but what clients ask for meanwhile shares a transaction and a synchronisation:
+    /// nothing that was answered is lost
     #[default]
     Group,
-    /// The reply waits for nothing, and the pool is synchronised every so often: a power cut takes back the last changes, in their order;
-    /// the end of the process alone takes back nothing
+    /// The reply waits for nothing, and the pool is synchronised every so often: a power cut takes
+    /// back the last changes, in their order; the end of the process alone takes back nothing
     Async,
 }
 
@@ -34,7 +36,8 @@ pub enum Survival {
     PowerCut,
     /// The end of the process, and no more
     ProcessCrash,
-    /// Power cuts, if the file lies in persistent memory although the system does not say so (tmpfs, for measurements)
+    /// Power cuts, if the file lies in persistent memory although the system does not say so
+    /// (tmpfs, for measurements)
     AsPersistentMemory,
 }
 
@@ -93,7 +96,8 @@ pub struct Options {
     /// Bytes of the largest value, at most 64M
     #[arg(long, value_parser = value_bytes, default_value = "1M")]
     pub max_value: u64,
-    /// Address and port at which Prometheus fetches metrics, by HTTP at /metrics; a port alone is one of 127.0.0.1
+    /// Address and port at which Prometheus fetches metrics, by HTTP at /metrics; a port alone is
+    /// one of 127.0.0.1
     #[arg(long)]
     pub metrics: Option<String>,
     /// What is told on standard error, each level with those before it

@@ -10,17 +10,19 @@ use crate::fault::system;
 /// Where a server listens, and how it treats connections.
 #[derive(Clone, Debug, clap::Args)]
 pub struct NetworkOptions {
-    /// Address and port to listen at, or a port of 127.0.0.1 alone; port 0 takes a free one [default: 127.0.0.1, port 6379 for redis, 11211 for
-    /// memcached]
+    /// Address and port to listen at, or a port of 127.0.0.1 alone; port 0 takes a free one
+    /// [default: 127.0.0.1, port 6379 for redis, 11211 for memcached]
     #[arg(long)]
     pub listen: Option<String>,
-    /// Clients at a time; more are turned away with an error. Fewer where the process may not open so many descriptors
+    /// Clients at a time; more are turned away with an error. Fewer where the process may not open
+    /// so many descriptors
     #[arg(long, default_value_t = 1024, value_parser = at_least_one)]
     pub max_clients: usize,
     /// Seconds after which a client that asks for nothing is turned away; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub timeout: u64,
-    /// Seconds without a packet after which the system asks whether a client is still there; 0 for never
+    /// Seconds without a packet after which the system asks whether a client is still there; 0 for
+    /// never
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub tcp_keepalive: u64,
     /// Certificates of the server, as PEM, its own first: all clients speak TLS then

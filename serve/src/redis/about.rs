@@ -1,4 +1,5 @@
-//! What the server tells about itself that needs few words: TIME, ROLE, WAIT and others that touch no key.
+//! What the server tells about itself that needs few words: TIME, ROLE, WAIT and others that touch
+//! no key.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

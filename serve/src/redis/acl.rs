@@ -1,4 +1,5 @@
-//! ACL: users and what they may do, while the server runs. What is set here ends with the server; what is to stay is in its file.
+//! ACL: users and what they may do, while the server runs. What is set here ends with the server;
+//! what is to stay is in its file.
 
 use super::db::{Db, Outcome, Words, refuse, refuse_with};
 use super::guard;
@@ -40,7 +41,8 @@ fn unknown(rule: &[u8]) -> bool {
     }
 }
 
-/// ACL SETUSER name [rule ...]: all rules or none. Who is connected as this user may do what they say from its next command on.
+/// ACL SETUSER name [rule ...]: all rules or none. Who is connected as this user may do what they
+/// say from its next command on.
 fn set_user(db: &Db<'_>, name: &[u8], rules: Words<'_>, reply: &mut Reply<'_>) -> Outcome {
     if name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0) {
         return refuse("ERR Usernames can't contain spaces or null characters");

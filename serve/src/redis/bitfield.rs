@@ -131,7 +131,8 @@ fn run(steps: &[Step], bytes: &mut Vec<u8>, reply: &mut Reply<'_>) -> bool {
         let had = step.read(bytes);
         let (stored, told) = match step.action {
             Action::Get => (None, Some(had)),
-            // As Redis: a number that is set is taken as one of 64 bits without a sign if the field has none.
+            // As Redis: a number that is set is taken as one of 64 bits without a sign if the field
+            // has none.
             Action::Set(number) => {
                 let number = if step.signed { i128::from(number) } else { i128::from(number as u64) };
                 let fit = step.fit(number);
@@ -156,7 +157,8 @@ fn run(steps: &[Step], bytes: &mut Vec<u8>, reply: &mut Reply<'_>) -> bool {
     changed
 }
 
-/// BITFIELD key [GET type offset] [[OVERFLOW WRAP|SAT|FAIL] SET type offset value] [INCRBY type offset increment] ...
+/// BITFIELD key [GET type offset] [[OVERFLOW WRAP|SAT|FAIL] SET type offset value] [INCRBY type
+/// offset increment] ...
 pub fn bitfield(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let (steps, name) = (steps(db, &words[2..], false)?, Name::of(&words[1]));
     let found = db.string(tx, &name)?;

@@ -59,7 +59,8 @@ impl Channels {
         (inner.channels.len(), inner.patterns.len())
     }
 
-    /// Those who are to get what is sent to a channel, each with the pattern that it listens to if it is one.
+    /// Those who are to get what is sent to a channel, each with the pattern that it listens to if
+    /// it is one.
     fn receivers(&self, channel: &[u8]) -> Vec<(Option<Vec<u8>>, Arc<Client>)> {
         let inner = self.lock();
         let direct = inner.channels.get(channel).into_iter().flat_map(BTreeMap::values).map(|c| (None, c.clone()));

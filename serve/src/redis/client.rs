@@ -1,4 +1,5 @@
-//! CLIENT LIST, INFO, KILL, UNBLOCK: about other clients. What concerns the sender alone is in `greeting.rs`.
+//! CLIENT LIST, INFO, KILL, UNBLOCK: about other clients. What concerns the sender alone is in
+//! `greeting.rs`.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn keep_kind(clients: &mut Vec<Arc<Client>>, kind: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// CLIENT KILL address, or [ID n] [TYPE kind] [ADDR address] [LADDR address] [USER name] [SKIPME yes|no] ...
+/// CLIENT KILL address, or [ID n] [TYPE kind] [ADDR address] [LADDR address] [USER name] [SKIPME
+/// yes|no] ...
 fn kill(db: &Db<'_>, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let mut clients = db.state.clients.all();
     let (mut spare_me, one) = (true, words.len() == 1);

@@ -88,7 +88,8 @@ impl Client {
         texts.sub = sub.map(|sub| String::from_utf8_lossy(&sub[..sub.len().min(32)]).to_ascii_lowercase());
     }
 
-    /// What kind of client it is, as a letter: O monitors, P listens, x is inside of a MULTI, N none of these.
+    /// What kind of client it is, as a letter: O monitors, P listens, x is inside of a MULTI, N
+    /// none of these.
     pub fn line_flag(&self) -> &'static str {
         if self.monitors.load(Ordering::Relaxed) {
             return "O";

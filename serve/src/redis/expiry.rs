@@ -33,7 +33,8 @@ impl Unit {
     }
 }
 
-/// The moment that a time names, in milliseconds since 1970; one in the past is 1. `None` if there is no such moment.
+/// The moment that a time names, in milliseconds since 1970; one in the past is 1. `None` if there
+/// is no such moment.
 pub fn moment(now_ms: u64, time: i64, unit: Unit) -> Option<u64> {
     let time = match unit {
         Unit::Seconds | Unit::SecondsSince => time.checked_mul(1000)?,

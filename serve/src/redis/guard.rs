@@ -1,10 +1,12 @@
-//! What a client may ask for. Which keys and channels a command names, and which categories it is in, says its row in `table.rs`.
+//! What a client may ask for. Which keys and channels a command names, and which categories it is
+//! in, says its row in `table.rs`.
 
 use super::spec::{Id, Spec};
 use super::words::is;
 use crate::access::User;
 
-/// Why a client may not run a command, if so. `user` is nobody where one has to give a password first.
+/// Why a client may not run a command, if so. `user` is nobody where one has to give a password
+/// first.
 pub fn refusal(user: Option<&User>, spec: &Spec, words: &[Vec<u8>]) -> Option<String> {
     let always = matches!(spec.id, Id::Auth | Id::Hello | Id::Quit | Id::Reset);
     let Some(user) = user else {
@@ -43,7 +45,8 @@ fn follows_patterns(spec: &Spec, words: &[Vec<u8>]) -> bool {
     sorts && options.into_iter().any(|pair| (is(&pair[0], "by") || is(&pair[0], "get")) && pair[1].contains(&b'*'))
 }
 
-/// Methods of HTTP but GET, what follows them when they were passed over, greetings of SMTP: none is a command.
+/// Methods of HTTP but GET, what follows them when they were passed over, greetings of SMTP: none
+/// is a command.
 const VERBS: &[&str] =
     &["post", "host:", "head", "put", "delete", "options", "patch", "trace", "connect", "pri", "ehlo", "helo"];
 

@@ -14,7 +14,8 @@ use crate::tally::of;
 /// Keys that are looked at to say how many expire.
 const SAMPLE: usize = 10_000;
 
-/// How many keys expire, and the mean time that is left to them: exact while there are few keys, else drawn from a part of them.
+/// How many keys expire, and the mean time that is left to them: exact while there are few keys,
+/// else drawn from a part of them.
 fn expiring(db: &Db<'_>, from: &impl Load, keys: u64) -> Result<(u64, u64), Error> {
     let (_, found) = db.keys.scan(from, 0, SAMPLE)?;
     let left: Vec<_> = found.iter().filter(|(_, item)| item.expires != 0).collect();

@@ -1,4 +1,5 @@
-//! SUBSCRIBE and its like: what is replied is known when they come, and who listens changes when they are run.
+//! SUBSCRIBE and its like: what is replied is known when they come, and who listens changes when
+//! they are run.
 
 use std::sync::atomic::Ordering;
 

@@ -60,7 +60,8 @@ fn decimal(text: &str) -> Option<i128> {
     Some(sign * scaled).filter(|scaled| scaled.abs() < i128::MAX / 2)
 }
 
-/// The sum of two numbers with fractions as text, without an exponent. Decimal digits are added as such, where Redis has 80 bits.
+/// The sum of two numbers with fractions as text, without an exponent. Decimal digits are added as
+/// such, where Redis has 80 bits.
 pub fn add(had: &[u8], by: &[u8], refusal: &'static str) -> Outcome<String> {
     let (Some(a), Some(b)) = (float(had), float(by)) else { return refuse(refusal) };
     if !(a + b).is_finite() {

@@ -18,7 +18,8 @@ impl<'a> Reply<'a> {
         Reply { out, resp3, limit: usize::MAX }
     }
 
-    /// The same reply, which may have so many bytes more. What is behind them is left out, and [`Reply::is_too_long`] says so.
+    /// The same reply, which may have so many bytes more. What is behind them is left out, and
+    /// [`Reply::is_too_long`] says so.
     pub fn again(&mut self, bytes: usize) -> Reply<'_> {
         let limit = self.out.len().saturating_add(bytes);
         Reply { out: self.out, resp3: self.resp3, limit }

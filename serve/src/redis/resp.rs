@@ -34,8 +34,8 @@ pub fn number(digits: &[u8]) -> Option<i64> {
     text.parse().ok().filter(|_| strict)
 }
 
-/// Takes commands from the start of what a client has sent, and remembers how far it looked into one that is not whole yet: time
-/// is in proportion to what was sent, in whatever pieces it comes.
+/// Takes commands from the start of what a client has sent, and remembers how far it looked into
+/// one that is not whole yet: time is in proportion to what was sent, in whatever pieces it comes.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// Where the next line of the unfinished command begins.
@@ -51,8 +51,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Looks at an input, which begins with the same command as at the last call unless that was taken. A value may have `max_value`
-    /// bytes.
+    /// Looks at an input, which begins with the same command as at the last call unless that was
+    /// taken. A value may have `max_value` bytes.
     pub fn parse(&mut self, input: &[u8], max_value: usize) -> Parsed {
         let parsed = match input.first() {
             None => Parsed::Incomplete,

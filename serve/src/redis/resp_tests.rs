@@ -16,7 +16,8 @@ fn encode(words: &[Vec<u8>]) -> Vec<u8> {
 }
 
 proptest! {
-    /// Whatever part has come, the parser waits; with the whole it gives what was sent, and leaves what follows.
+    /// Whatever part has come, the parser waits; with the whole it gives what was sent, and leaves
+    /// what follows.
     #[test]
     fn split_at_every_byte(words in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..6)) {
         let mut bytes = encode(&words);
@@ -28,7 +29,8 @@ proptest! {
         prop_assert_eq!(parse(&bytes, 1024), Parsed::Command(words, length));
     }
 
-    /// The same words come out of the same bytes, in whatever pieces these come; none is looked at twice but the current line's.
+    /// The same words come out of the same bytes, in whatever pieces these come; none is looked at
+    /// twice but the current line's.
     #[test]
     fn in_pieces_as_at_once(
         bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"*$12\r\n\r\n\"a ".to_vec())], 0..60),
@@ -82,7 +84,8 @@ fn broken_inputs() {
     }
 }
 
-/// Words that come byte by byte: how far the parser has come is remembered, so that no word is read a second time.
+/// Words that come byte by byte: how far the parser has come is remembered, so that no word is read
+/// a second time.
 #[test]
 fn a_trickled_command_is_read_once() {
     let words = vec![b"w".to_vec(); 3000];

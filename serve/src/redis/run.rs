@@ -32,7 +32,8 @@ fn settle(done: Outcome, start: usize, reply: &mut Reply<'_>) -> Result<(), Erro
     }
 }
 
-/// When a command ends to wait: its last word is a number of seconds, but of BLMPOP and BZMPOP the first behind the name.
+/// When a command ends to wait: its last word is a number of seconds, but of BLMPOP and BZMPOP the
+/// first behind the name.
 pub fn until(command: &Command) -> Option<Instant> {
     let words = &command.words;
     let word = if command.spec.has('M') { words.get(1) } else { words.last() };

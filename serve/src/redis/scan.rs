@@ -1,5 +1,5 @@
-//! SCAN, SSCAN, HSCAN, ZSCAN. The cursor is a hash, and what is given lies behind it in the order of hashes: each key that is there from
-//! the first call to the last is given exactly once.
+//! SCAN, SSCAN, HSCAN, ZSCAN. The cursor is a hash, and what is given lies behind it in the order
+//! of hashes: each key that is there from the first call to the last is given exactly once.
 
 use nearpm::collections::Ranked;
 use nearpm::prelude::*;
@@ -66,7 +66,8 @@ pub fn scan(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<
     Ok(())
 }
 
-/// Entries of a collection from a hash on, at most about `count`, and the hash to go on from. Those of one hash are given together.
+/// Entries of a collection from a hash on, at most about `count`, and the hash to go on from. Those
+/// of one hash are given together.
 fn part_of<V: Persistent>(
     from: &impl Load,
     body: Ptr<PBTreeMap<Ranked<Label>, V>>,

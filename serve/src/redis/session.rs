@@ -1,5 +1,5 @@
-//! What a client's connection knows: protocol version, an open MULTI, watched keys, subscriptions. Commands that concern nothing else
-//! are answered here, in `greeting.rs` and in `listening.rs`.
+//! What a client's connection knows: protocol version, an open MULTI, watched keys, subscriptions.
+//! Commands that concern nothing else are answered here, in `greeting.rs` and in `listening.rs`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ pub struct Session {
     parser: Parser,
 }
 
-/// Whether a client that listens may ask for it in RESP2, where it could not tell the reply from a message.
+/// Whether a client that listens may ask for it in RESP2, where it could not tell the reply from a
+/// message.
 fn may_listener(id: Id) -> bool {
     matches!(id, Id::Subscribe | Id::Psubscribe | Id::Unsubscribe | Id::Punsubscribe | Id::Ping | Id::Quit | Id::Reset)
 }
@@ -97,7 +98,8 @@ impl Session {
         if is(name, "quit") {
             return Admission::Last(self.say(|reply| reply.simple("OK")));
         }
-        // A browser, or somebody who makes one talk to this port: nothing of what it sends may be run.
+        // A browser, or somebody who makes one talk to this port: nothing of what it sends may be
+        // run.
         if guard::is_foreign(&words) {
             return Admission::Last(Request::Say(Vec::new()));
         }
@@ -117,7 +119,8 @@ impl Session {
         self.client.resp3.store(resp3, Ordering::Relaxed);
     }
 
-    /// As [`Session::take`]; what the client wants no answer to gets none, but what waits for others.
+    /// As [`Session::take`]; what the client wants no answer to gets none, but what waits for
+    /// others.
     fn take_or_mute(&mut self, words: Vec<Vec<u8>>) -> Request {
         if self.replies == Replies::SkipNext {
             self.replies = Replies::SkipThis;

@@ -27,7 +27,8 @@ impl Number {
     }
 }
 
-/// All that can be changed. The limits of encodings are what OBJECT ENCODING goes by: a pool has one way to keep a value.
+/// All that can be changed. The limits of encodings are what OBJECT ENCODING goes by: a pool has
+/// one way to keep a value.
 #[derive(Debug)]
 pub struct Settings {
     /// Commands that take so many microseconds go to the slow log; below 0 none does.
@@ -52,7 +53,8 @@ pub struct Settings {
     pub max_clients: Number,
     /// Seconds after which a client that asks for nothing is turned away; 0 for never.
     pub timeout: Number,
-    /// Seconds without a packet after which the system asks whether a client is still there; 0 for never.
+    /// Seconds without a packet after which the system asks whether a client is still there; 0 for
+    /// never.
     pub keepalive: Number,
     memory_limit: AtomicU64,
     eviction: Mutex<Eviction>,

@@ -1,4 +1,5 @@
-//! The slow log: commands that took long to run. What they wait for the pool's synchronisation is none of it.
+//! The slow log: commands that took long to run. What they wait for the pool's synchronisation is
+//! none of it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

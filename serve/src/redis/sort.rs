@@ -45,7 +45,8 @@ fn parse(words: &[Vec<u8>], may_store: bool) -> Outcome<Query<'_>> {
     Ok(query)
 }
 
-/// What a pattern leads to for an element: `#` is the element itself, `a*b` a string, `a*b->c` a field of a hash.
+/// What a pattern leads to for an element: `#` is the element itself, `a*b` a string, `a*b->c` a
+/// field of a hash.
 fn follow(db: &Db<'_>, from: &impl Load, pattern: &[u8], element: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     if pattern == b"#" {
         return Ok(Some(element.to_vec()));

@@ -59,11 +59,14 @@ pub struct Spec {
     pub name: &'static str,
     /// Words, the name included; negative: at least so many.
     pub arity: i64,
-    /// `w` it may change something, `m` it may take memory, `r` it reads keys, `F` its time does not grow with the data, `b` it may wait,
-    /// `c` its second word is a subcommand, `p` it concerns channels, `M` which words are keys depends on other words, `a` it concerns the server, `d` it is
-    /// slow, shows much, or removes much (Redis's category `dangerous`, which all that concern the server are in, too).
+    /// `w` it may change something, `m` it may take memory, `r` it reads keys, `F` its time does
+    /// not grow with the data, `b` it may wait, `c` its second word is a subcommand, `p` it
+    /// concerns channels, `M` which words are keys depends on other words, `a` it concerns the
+    /// server, `d` it is slow, shows much, or removes much (Redis's category `dangerous`, which all
+    /// that concern the server are in, too).
     pub flags: &'static str,
-    /// First and last word that is a key (negative: counted from the end), and the step between two.
+    /// First and last word that is a key (negative: counted from the end), and the step between
+    /// two.
     pub keys: (i64, i64, i64),
     /// Where it is documented.
     pub group: Group,
@@ -98,7 +101,8 @@ pub fn find(name: &[u8]) -> Option<&'static Spec> {
     TABLE.binary_search_by(|spec| spec.name.as_bytes().cmp(lower)).ok().map(|at| &TABLE[at])
 }
 
-/// Whether a command may have so many words: as many as it says, or if that is negative at least so many.
+/// Whether a command may have so many words: as many as it says, or if that is negative at least so
+/// many.
 pub fn takes(arity: i64, words: usize) -> bool {
     if arity < 0 { words as i64 >= -arity } else { words as i64 == arity }
 }
@@ -132,7 +136,8 @@ impl Spec {
             keys.extend(target.and_then(|at| words.get(at + 1)));
         }
         if self.has('M') {
-            // The number of keys stands in front of them: behind the name, the destination or the time to wait.
+            // The number of keys stands in front of them: behind the name, the destination or the
+            // time to wait.
             let at = 1 + usize::from(first != 0 || self.has('b'));
             let count = words.get(at).and_then(|word| super::resp::number(word)).unwrap_or(0).max(0) as usize;
             keys.extend(words.iter().skip(at + 1).take(count));
@@ -149,7 +154,8 @@ impl Spec {
         }
     }
 
-    /// The categories that it is in, or that a subcommand of it is in, as the rules of users name them.
+    /// The categories that it is in, or that a subcommand of it is in, as the rules of users name
+    /// them.
     pub fn categories(&self, subcommand: Option<&str>) -> Vec<&'static str> {
         // What clients do with themselves concerns nobody else.
         let own = ["getname", "getredir", "id", "info", "no-touch", "reply", "setinfo", "setname"];

@@ -1,7 +1,7 @@
 //! The commands: one row for each, which everything that is said of it comes from.
 
-/// Hands the rows to a macro. A row says: identifier, name, words, flags, first and last key and the step between keys (see
-/// [`Spec`](super::spec::Spec)), group, and who runs it:
+/// Hands the rows to a macro. A row says: identifier, name, words, flags, first and last key and
+/// the step between keys (see [`Spec`](super::spec::Spec)), group, and who runs it:
 ///
 /// | kind | is called as |
 /// |---|---|

@@ -1,4 +1,5 @@
-//! A whole value outside of the pool: what COPY, DUMP, RESTORE and commands that store their result go through.
+//! A whole value outside of the pool: what COPY, DUMP, RESTORE and commands that store their result
+//! go through.
 
 use nearpm::prelude::*;
 
@@ -70,7 +71,8 @@ impl Value {
         }
     }
 
-    /// Puts it under a key, in the place of what that has. A collection without elements leaves nothing.
+    /// Puts it under a key, in the place of what that has. A collection without elements leaves
+    /// nothing.
     pub fn store(&self, db: &Db<'_>, tx: &mut impl Store, name: &Name, expires: u64) -> Outcome {
         if self.len() == 0 {
             db.remove(tx, name)?;

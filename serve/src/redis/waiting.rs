@@ -1,4 +1,5 @@
-//! Clients that wait for something to be put under a key: served in the order in which they came, in the transaction that puts it there.
+//! Clients that wait for something to be put under a key: served in the order in which they came,
+//! in the transaction that puts it there.
 //!
 //! | step | where |
 //! |---|---|

@@ -27,7 +27,8 @@ impl Watches {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A key changes. That of a transaction that is taken back later counts too: it can only make an EXEC fail that could have run.
+    /// A key changes. That of a transaction that is taken back later counts too: it can only make
+    /// an EXEC fail that could have run.
     pub fn touch(&self, key: &[u8]) {
         if self.count.load(Ordering::Acquire) > 0
             && let Some(watched) = self.lock().get_mut(key)

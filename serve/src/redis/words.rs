@@ -77,7 +77,8 @@ pub fn is(word: &[u8], option: &str) -> bool {
     word.eq_ignore_ascii_case(option.as_bytes())
 }
 
-/// The part of a row of `length` that `start` and `stop` name, where numbers below 0 count from the end.
+/// The part of a row of `length` that `start` and `stop` name, where numbers below 0 count from the
+/// end.
 pub fn part(start: i64, stop: i64, length: u64) -> Range<u64> {
     let length = length as i64;
     let from_front = |at: i64| if at < 0 { at.saturating_add(length).max(0) } else { at };

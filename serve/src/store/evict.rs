@@ -1,9 +1,10 @@
 //! Which keys go when there is no room.
 //!
-//! A pool has places of certain sizes, and a place that is freed serves what has its size. So a key that was not used for long goes whose
-//! place is large enough for what is to be stored, and that is given the place. It is one of those whose hashes are next to that of the
-//! new key: they lie in the same node of the tree, in which there is room then. When this does not help, all keys go that have their places
-//! in one chunk of the heap, which serves any size then.
+//! A pool has places of certain sizes, and a place that is freed serves what has its size. So a key
+//! that was not used for long goes whose place is large enough for what is to be stored, and that
+//! is given the place. It is one of those whose hashes are next to that of the new key: they lie in
+//! the same node of the tree, in which there is room then. When this does not help, all keys go
+//! that have their places in one chunk of the heap, which serves any size then.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,7 +31,8 @@ pub struct Search {
     pub chunk: Range<u64>,
     /// Keys that have gone.
     pub evicted: u32,
-    /// The request removes all keys, and there is not even room for the record of that: some go before the others.
+    /// The request removes all keys, and there is not even room for the record of that: some go
+    /// before the others.
     pub empties: bool,
     /// Bytes of the places of the key that went last: of its item, and of its name.
     pub places: [u64; 2],
@@ -89,14 +91,16 @@ impl Keys<'_> {
         Ok(gone)
     }
 
-    /// Of the keys behind a hash the one that was not used for longest, among those whose place is large enough, if there are some.
+    /// Of the keys behind a hash the one that was not used for longest, among those whose place is
+    /// large enough, if there are some.
     fn longest_idle(&self, from: &impl Load, search: &Search) -> Result<Option<(Name, [u64; 2])>, Error> {
         let (_, mut found) = self.scan(from, search.near, MOST_SAMPLES)?;
         if found.len() < SAMPLES {
             found.extend(self.scan(from, 0, SAMPLES)?.1);
         }
         let place = |room: u32| HEAD + u64::from(room);
-        // What is smaller than any item is of the tree or a name, and it is the place in the tree that helps.
+        // What is smaller than any item is of the tree or a name, and it is the place in the tree
+        // that helps.
         let large = found.iter().filter(|(_, item)| place(item.room) >= search.bytes).take(SAMPLES);
         let chosen = large.max_by_key(|(name, item)| self.idle(name, item.expires));
         Ok(chosen.map(|(name, item)| (name.clone(), [place(item.room), 8 + name.bytes.len() as u64])))

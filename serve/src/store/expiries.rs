@@ -1,6 +1,7 @@
 //! Which keys expire when, in ordinary memory: what has expired is found without looking for it.
 //!
-//! A pool that is opened has keys that are not known here. They are scanned for in the background, and before anyone is refused.
+//! A pool that is opened has keys that are not known here. They are scanned for in the background,
+//! and before anyone is refused.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -42,8 +42,8 @@ pub fn append_value(from: &impl Load, item: Ptr<Item>, length: u32, to: &mut Vec
     from.read(data(item), &mut to[start..])
 }
 
-/// Makes an item with this head, whose length and room are set, and this value. Without a place of the right size it takes one of
-/// `place` bytes.
+/// Makes an item with this head, whose length and room are set, and this value. Without a place of
+/// the right size it takes one of `place` bytes.
 pub fn make(tx: &mut impl Store, head: Item, parts: [&[u8]; 2], place: u64) -> Result<Ptr<Item>, Error> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let bytes = (length as u64 + HEAD).next_multiple_of(16);

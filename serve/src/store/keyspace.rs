@@ -54,7 +54,8 @@ pub struct Keys<'a> {
 pub struct Notes {
     /// When keys expire, once the turn counts.
     pub changes: Changes,
-    /// Bytes of places that were made free, for an item and for a name: they are taken when there is none of the right size. 0 for none.
+    /// Bytes of places that were made free, for an item and for a name: they are taken when there
+    /// is none of the right size. 0 for none.
     pub places: Cell<[u64; 2]>,
     /// What had expired was removed.
     pub reclaimed: Cell<bool>,
@@ -111,8 +112,8 @@ impl Keys<'_> {
         tx.update(self.space.bytes(), |bytes| bytes.saturating_add(more).saturating_sub(less)).map(drop)
     }
 
-    /// Makes an item the one of a key that has a value of bytes, in place of what it had. The head's length and room are found
-    /// here.
+    /// Makes an item the one of a key that has a value of bytes, in place of what it had. The
+    /// head's length and room are found here.
     pub fn put<C: Content>(
         &self,
         tx: &mut impl Store,
@@ -202,7 +203,8 @@ impl Keys<'_> {
         tx.set(self.space.bytes(), 0)
     }
 
-    /// Keys from a hash on, at most about `count`, and the hash to go on from, 0 at the end. Keys of one hash are given together.
+    /// Keys from a hash on, at most about `count`, and the hash to go on from, 0 at the end. Keys
+    /// of one hash are given together.
     pub fn scan(&self, from: &impl Load, hash: u64, count: usize) -> Result<(u64, Vec<(Name, Item)>), Error> {
         let mut found: Vec<(Name, Item)> = Vec::new();
         for entry in self.space.items().range(from, Name::from_hash(hash)..)? {

@@ -1,7 +1,7 @@
 //! Keys: bytes, in the order of their hash.
 //!
-//! That order makes a scan stable, because its cursor is a hash and what is inserted or removed meanwhile moves nothing; and it makes the entry
-//! behind a random hash a fair sample.
+//! That order makes a scan stable, because its cursor is a hash and what is inserted or removed
+//! meanwhile moves nothing; and it makes the entry behind a random hash a fair sample.
 
 use std::cmp::Ordering;
 
@@ -32,13 +32,15 @@ impl Name {
         Name { hash, bytes: Vec::new(), place: 0 }
     }
 
-    /// The same key, which may have a place of so many bytes in the pool where there is none of the right size.
+    /// The same key, which may have a place of so many bytes in the pool where there is none of the
+    /// right size.
     pub fn placed(&self, place: u64) -> Name {
         Name { place, ..self.clone() }
     }
 }
 
-/// FNV-1a (Fowler, Noll, Vo), its end mixed by the last steps of SplitMix64 so that all bits depend on all bytes. Pools depend on it.
+/// FNV-1a (Fowler, Noll, Vo), its end mixed by the last steps of SplitMix64 so that all bits depend
+/// on all bytes. Pools depend on it.
 fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let z = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn hashes_stay_what_they_are() {
-        // Pools that exist find nothing any more if these change. The numbers are of another implementation.
+        // Pools that exist find nothing any more if these change. The numbers are of another
+        // implementation.
         assert_eq!(
             [hash(b""), hash(b"key"), hash(b"a longer key")],
             [0xf52a_15e9_a9b5_e89b, 0x487e_b6f7_e0ea_7e7c, 0x8942_8a87_a739_1841]

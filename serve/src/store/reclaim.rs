@@ -8,8 +8,8 @@ use super::{Content, Item, Keys, Name};
 const SCAN: usize = 256;
 
 impl Keys<'_> {
-    /// Removes some keys that are `dead`, `most` at most of those that are known to have expired, and says how many. There may be more as
-    /// long as [`super::Expiries::is_due`].
+    /// Removes some keys that are `dead`, `most` at most of those that are known to have expired,
+    /// and says how many. There may be more as long as [`super::Expiries::is_due`].
     pub fn reclaim<C: Content>(
         &self,
         tx: &mut impl Store,

@@ -37,7 +37,8 @@ fn redis_cli_and_redis_benchmark() {
         assert!(!table.contains("rror") && !table.contains("ARNING"), "{table}");
         assert!(table.lines().filter(|line| line.starts_with('"')).count() >= 18, "{table}");
     }
-    // It says nothing of refusals: two runs have each added 400 to counters, and filled a hash and strings.
+    // It says nothing of refusals: two runs have each added 400 to counters, and filled a hash and
+    // strings.
     let mut client = Client::connect(redis.address());
     let counters = (0..100).map(|at| match client.say(&format!("get counter:{at:012}")) {
         Value::Bulk(text) => String::from_utf8(text).expect("text").parse::<i64>().expect("a number"),
@@ -81,7 +82,8 @@ fn the_tools_of_libmemcached() {
         );
         assert!(text.contains("Time total"), "{text}");
     }
-    // The tools say nothing of refusals: 400 sets and 400 gets, twice those behind 100 sets of their own.
+    // The tools say nothing of refusals: 400 sets and 400 gets, twice those behind 100 sets of
+    // their own.
     let counted = ["cmd_set", "get_hits", "get_misses"].map(|name| stat(address, name));
     assert_eq!(counted, [600, 800, 0]);
     let before = ["curr_items", "cmd_set", "get_hits"].map(|name| stat(address, name));

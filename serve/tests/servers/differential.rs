@@ -90,7 +90,8 @@ fn redis_gives_the_same_replies() {
             continue;
         }
         if words.last().is_some_and(|word| word == "gt") {
-            // A time that was set in the same millisecond is not later; which it was set in, each server finds by itself.
+            // A time that was set in the same millisecond is not later; which it was set in, each
+            // server finds by itself.
             std::thread::sleep(Duration::from_millis(2));
         }
         let [theirs, mine] = both.each_mut().map(|client| client.ask(&words).expect("the server answers"));

@@ -1,7 +1,8 @@
 //! What was acknowledged is there, whenever the server is killed or the power of its memory is cut.
 //!
-//! Each client writes rising numbers to keys of its own, and notes what was sent and what was answered. Afterwards each key must
-//! hold a number from the last that was answered to the last that was sent.
+//! Each client writes rising numbers to keys of its own, and notes what was sent and what was
+//! answered. Afterwards each key must hold a number from the last that was answered to the last
+//! that was sent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -92,7 +93,8 @@ fn write(
     record
 }
 
-/// Loads a server until it ends or has answered so many times, and a moment longer, and then kills it; gives what clients know.
+/// Loads a server until it ends or has answered so many times, and a moment longer, and then kills
+/// it; gives what clients know.
 fn load(protocol: &str, process: &mut Process, from: u64, enough: u64) -> Record {
     let (stop, answers, address, begin) = (AtomicBool::new(false), AtomicU64::new(0), process.address, Instant::now());
     std::thread::scope(|scope| {
@@ -128,7 +130,8 @@ struct Missing {
     sent: Vec<String>,
 }
 
-/// Reads what a server holds, and takes it for known from here on. A value that is torn, or was never sent, is an error.
+/// Reads what a server holds, and takes it for known from here on. A value that is torn, or was
+/// never sent, is an error.
 fn missing(protocol: &str, address: SocketAddr, known: &mut Record, what: &str) -> Missing {
     let mut client = Client::connect(address);
     let mut missing = Missing::default();
@@ -204,7 +207,8 @@ fn nor_with_asynchronous_commits() {
 enum Medium {
     /// Persistent memory, of which lines survive.
     Memory,
-    /// An ordinary file, of which sectors survive: those that were synchronised, and of the others any.
+    /// An ordinary file, of which sectors survive: those that were synchronised, and of the others
+    /// any.
     File,
 }
 
@@ -230,7 +234,8 @@ impl Prepared {
         Prepared { folder, known }
     }
 
-    /// Cuts the power at an event of a loaded server; what is missing then, or nothing where the run ended before the cut.
+    /// Cuts the power at an event of a loaded server; what is missing then, or nothing where the
+    /// run ended before the cut.
     fn cut(&self, protocol: &str, seed: u64, level: &str, medium: Medium) -> Option<Missing> {
         let pool = self.folder.path("pool");
         std::fs::copy(self.folder.path("prepared"), &pool).expect("the pool can be copied");
@@ -278,12 +283,13 @@ fn nothing_acknowledged_is_lost_when_the_power_is_cut() {
     cuts("memcached", count);
 }
 
-/// Cuts until something must have been lost: mostly one of the first twenty finds it, later ones where the machine is busy and a server gets far between two
-/// requests.
+/// Cuts until something must have been lost: mostly one of the first twenty finds it, later ones
+/// where the machine is busy and a server gets far between two requests.
 const CONTROL_CUTS: u64 = 400;
 
-/// The control: the same cuts, looked at in the same way, do find what is lost when what was sent is taken for answered. So the test above would fail with
-/// a server that answers before a write is in the memory. In a file the server that does that is there: at `async`.
+/// The control: the same cuts, looked at in the same way, do find what is lost when what was sent
+/// is taken for answered. So the test above would fail with a server that answers before a write is
+/// in the memory. In a file the server that does that is there: at `async`.
 #[test]
 fn what_is_answered_too_early_would_be_found_when_the_power_is_cut() {
     for protocol in ["redis", "memcached"] {

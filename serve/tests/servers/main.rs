@@ -1,4 +1,5 @@
-//! The servers as clients see them: our own minimal ones always, the real ones where they are installed.
+//! The servers as clients see them: our own minimal ones always, the real ones where they are
+//! installed.
 
 mod access;
 mod client;

@@ -1,4 +1,5 @@
-//! Channels: clients that listen and send at random are told the same by a stock server and by ours.
+//! Channels: clients that listen and send at random are told the same by a stock server and by
+//! ours.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -39,7 +40,8 @@ const CHANNELS: &[&str] = &[
     "get %k",
 ];
 
-/// What a client is told until the server has seen a mark that it sends: whatever was to come to it has come by then.
+/// What a client is told until the server has seen a mark that it sends: whatever was to come to it
+/// has come by then.
 fn told(client: &mut Client, mark: &str) -> Vec<Value> {
     client.command(&["ping", mark]).expect("the server listens");
     let mut values = Vec::new();
@@ -89,7 +91,8 @@ fn who_listens_is_told_the_same() {
         let mark = format!("mark {number}");
         let [theirs, mine] = both.each_mut().map(|clients| {
             clients[who].command(&words).expect("the server listens");
-            // What it sends to itself comes in front of the reply there, and here when the change of its transaction is durable.
+            // What it sends to itself comes in front of the reply there, and here when the change
+            // of its transaction is durable.
             let mut first = Some(told(&mut clients[who], &mark));
             let all = clients.iter_mut().enumerate().map(|(at, client)| {
                 let before = if at == who { first.take() } else { None };

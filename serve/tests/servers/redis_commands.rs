@@ -1,6 +1,6 @@
 //! Commands that both servers of Redis's protocol are asked.
-/// `%k` is a key, `%m` a member or field, `%v` a value, `%n` a number, `%i` a small one, `%t` a time, `%s` an end of a range of scores, `%x` one
-/// of texts. All members of `lex` have one score.
+/// `%k` is a key, `%m` a member or field, `%v` a value, `%n` a number, `%i` a small one, `%t` a
+/// time, `%s` an end of a range of scores, `%x` one of texts. All members of `lex` have one score.
 pub const REDIS: &[&str] = &[
     "get %k",
     "set %k %v",

@@ -1,4 +1,5 @@
-//! Commands at the edges of what they take: forms that are rare, and words that are refused, by both servers alike.
+//! Commands at the edges of what they take: forms that are rare, and words that are refused, by
+//! both servers alike.
 
 /// As [`REDIS`](crate::redis_commands::REDIS).
 pub const EDGES: &[&str] = &[

@@ -121,7 +121,8 @@ fn waiting_ends_by_time_by_others_and_by_the_end_of_the_client() {
     assert_eq!(other.say("exec"), Value::Array(vec![Value::Null, Value::Null]));
 }
 
-/// The element went to the client that was told so, or is there: it is never lost and never given twice.
+/// The element went to the client that was told so, or is there: it is never lost and never given
+/// twice.
 #[test]
 fn an_element_that_was_given_away_is_gone_after_a_kill() {
     let folder = Folder::new();

@@ -24,7 +24,8 @@ fn users_are_made_and_told_of_as_by_the_stock_server() {
         "acl getuser nobody",
         "acl setuser me",
         "acl getuser me",
-        // One command: the stock server tells of several in the order of its hash table, which differs with every start.
+        // One command: the stock server tells of several in the order of its hash table, which
+        // differs with every start.
         "acl setuser me on >secret ~a* %R~b:* &news* -@all +get",
         "acl getuser me",
         "acl list",

@@ -1,5 +1,5 @@
-//! What memcached's clients send that is refused: nothing of it is run, nothing answers a request that wants no reply, and no old value is
-//! given in place of one that could not be stored.
+//! What memcached's clients send that is refused: nothing of it is run, nothing answers a request
+//! that wants no reply, and no old value is given in place of one that could not be stored.
 
 use nearpm_serve::start_memcached;
 

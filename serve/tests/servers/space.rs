@@ -65,7 +65,8 @@ fn expired_keys_go_before_anyone_is_refused() {
         assert_eq!(client.say("FLUSHALL"), Value::Simple("OK".into()));
         let (ok, value) = (Value::Simple("OK".into()), "x".repeat(100));
         say_all(client, (0..permanent).map(|number| format!("SET perm{number:010} {value}")), &ok);
-        // Short-lived keys, each as soon as those before it have died: all of them together would not fit by far.
+        // Short-lived keys, each as soon as those before it have died: all of them together would
+        // not fit by far.
         let room = permanent / 20;
         for round in 0..20 {
             let until = Instant::now() + Duration::from_millis(30);

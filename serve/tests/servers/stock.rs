@@ -9,7 +9,8 @@ use crate::client::Client;
 /// Says that a test is not tried because something is not installed.
 ///
 /// # Panics
-/// Where everything is, by the word of whoever runs the tests (`NEARPM_TOOLS_INSTALLED`, set by `./x test`).
+/// Where everything is, by the word of whoever runs the tests (`NEARPM_TOOLS_INSTALLED`, set by
+/// `./x test`).
 pub fn skip(what: &str) {
     assert!(std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "{what}, and was to be installed");
     eprintln!("SKIPPED: {what}");
@@ -39,7 +40,8 @@ impl Stock {
 
     /// memcached; `None`, and says so, where it is not installed.
     pub fn memcached() -> Option<Stock> {
-        // Its threads that walk the items hold one now and then, and a number is then not stored in its place.
+        // Its threads that walk the items hold one now and then, and a number is then not stored in
+        // its place.
         let quiet = "no_lru_maintainer,no_lru_crawler";
         let arguments = ["-u", "root", "-U", "0", "-o", quiet, "-l", "127.0.0.1", "-p"];
         present("memcached", "memcached").then(|| Stock::start("memcached", &arguments))

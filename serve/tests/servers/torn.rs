@@ -1,7 +1,8 @@
-//! A power cut on an ordinary file: of what was stored since the last synchronisation, any sectors may have reached the disk.
+//! A power cut on an ordinary file: of what was stored since the last synchronisation, any sectors
+//! may have reached the disk.
 //!
-//! The file is read when all of it is durable, and again when a server that synchronises nothing any more was killed. Every mixture of the
-//! sectors of both is what a power cut could have left.
+//! The file is read when all of it is durable, and again when a server that synchronises nothing
+//! any more was killed. Every mixture of the sectors of both is what a power cut could have left.
 
 use nearpm_interface::record::POOL_APPLIED;
 use nearpm_serve::start_redis;
@@ -60,7 +61,8 @@ fn survivors(client: &mut Client) -> u64 {
 fn of_what_was_not_synchronised_the_first_part_survives() {
     let folder = Folder::new();
     let pool = folder.path("pool");
-    // So large that nothing has to be brought home, which would synchronise, while values are stored (of a pool of 1 MiB the log is full at the 31st).
+    // So large that nothing has to be brought home, which would synchronise, while values are
+    // stored (of a pool of 1 MiB the log is full at the 31st).
     let arguments = ["--bytes", "8M", "--durability", "async", "--sync-ms", "3600000"];
     let mut process = Process::start("redis", &pool, &arguments);
     let mut client = Client::connect(process.address);

@@ -1,4 +1,5 @@
-//! The client of YCSB against our servers and the stock ones: what it counts is what the servers count.
+//! The client of YCSB against our servers and the stock ones: what it counts is what the servers
+//! count.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output};
@@ -28,7 +29,8 @@ pub fn report(server: &str, address: SocketAddr, words: &str) -> Json {
     serde_json::from_slice(&stdout).expect("it prints JSON")
 }
 
-/// Runs it to an end that is none: what it says on standard error, and its report, if it came so far.
+/// Runs it to an end that is none: what it says on standard error, and its report, if it came so
+/// far.
 fn failure(server: &str, address: SocketAddr, words: &str) -> (String, Option<Json>) {
     let Output { status, stdout, stderr } = run(server, address, words);
     let text = String::from_utf8_lossy(&stderr).into_owned();
@@ -44,7 +46,8 @@ fn count(report: &Json, kind: &str, what: &str) -> u64 {
     kind.map_or(0, |row| row[what].as_u64().expect("a number"))
 }
 
-/// What a server counts: keys, reads that found theirs, reads that did not, and requests that it was asked.
+/// What a server counts: keys, reads that found theirs, reads that did not, and requests that it
+/// was asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Statistics {
     keys: u64,
@@ -88,7 +91,8 @@ fn memcached_statistics(address: SocketAddr) -> Statistics {
     }
 }
 
-/// Loads and runs A, D, F and two of the paper's, and compares counts. `asking` is what it takes of the server's requests to ask for its statistics.
+/// Loads and runs A, D, F and two of the paper's, and compares counts. `asking` is what it takes of
+/// the server's requests to ask for its statistics.
 fn counts_agree(
     server: &str,
     address: SocketAddr,
@@ -130,7 +134,8 @@ fn counts_agree(
     }
 }
 
-/// Scans give what is there, in order: every record is compared, and one that is missing is noticed.
+/// Scans give what is there, in order: every record is compared, and one that is missing is
+/// noticed.
 fn scans_agree(address: SocketAddr) {
     let words = "--workload e --load --records 300 --operations 400 --threads 3 --fields 3";
     let report = report("redis", address, words);

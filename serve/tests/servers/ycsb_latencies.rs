@@ -1,5 +1,5 @@
-//! The latencies that the YCSB client tells are those that its operations had: somebody between it and a server holds requests up for times
-//! that are known.
+//! The latencies that the YCSB client tells are those that its operations had: somebody between it
+//! and a server holds requests up for times that are known.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,8 +22,9 @@ fn with_server(test: impl FnOnce(SocketAddr)) {
     test(server.address());
 }
 
-/// Hands on what clients ask a server, each request after a time that depends on its number, counted from 0 over all clients: they wait for
-/// each answer, so that what comes together is one request.
+/// Hands on what clients ask a server, each request after a time that depends on its number,
+/// counted from 0 over all clients: they wait for each answer, so that what comes together is one
+/// request.
 fn held_up(server: SocketAddr, hold: fn(u64) -> Duration) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("it has one");
@@ -71,7 +72,8 @@ fn percentiles_are_those_of_known_delays() {
         let address = held_up(server, hold);
         let report = report("redis", address, "--workload c --records 100 --operations 100 --threads 1");
         let of = reads(&report);
-        // Whatever else the machine does, nothing is faster than that, and most of it is not as slow as the next step.
+        // Whatever else the machine does, nothing is faster than that, and most of it is not as
+        // slow as the next step.
         for (name, least, below) in [
             ("min", 10.0, 80.0),
             ("p50", 10.0, 80.0),
@@ -94,7 +96,8 @@ fn who_waits_while_a_server_stalls_is_charged_for_it() {
             let address = held_up(server, stalls);
             reads(&report("redis", address, &format!("--workload c --records 100 --operations 200 --threads 1{more}")))
         };
-        // A hundred operations were to begin in the second of the stall, the first of them a second before they could.
+        // A hundred operations were to begin in the second of the stall, the first of them a second
+        // before they could.
         let paced = run(" --target 100");
         assert!(paced("p95") > 700.0 && paced("max") >= 998.0, "{} {}", paced("p95"), paced("max"));
         assert!(paced("p50") < 700.0, "{}", paced("p50"));

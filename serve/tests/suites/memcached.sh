@@ -1,14 +1,17 @@
 #!/bin/bash
-# memcached's own tests (t/*.t) that use a server that runs already: ours, and stock memcached for comparison.
+# memcached's own tests (t/*.t) that use a server that runs already: ours, and stock memcached for
+# comparison.
 #
 #   serve/tests/suites/memcached.sh CHECKOUT [SERVER]
 #
-# CHECKOUT is a clone of memcached at the version whose protocol is served (git checkout 1.6.18); nothing is built there. SERVER is
-# nearpm-serve [target/release/nearpm-serve]. It prints a line for each test: what stock memcached makes of it, and what ours does.
+# CHECKOUT is a clone of memcached at the version whose protocol is served (git checkout 1.6.18);
+# nothing is built there. SERVER is nearpm-serve [target/release/nearpm-serve]. It prints a line for
+# each test: what stock memcached makes of it, and what ours does.
 set -u
 checkout=$(realpath "$1"); ours=$(realpath "${2:-target/release/nearpm-serve}"); stock=$(command -v memcached)
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-# Tests of options that a running server does not have, and of protocols and parts that ours has not: it is told so in docs/serve.md.
+# Tests of options that a running server does not have, and of protocols and parts that ours has
+# not: it is told so in docs/serve.md.
 own='proxy|binary|extstore|.*-extstore|error-ext|chunked-ext|ssl|sasl|daemonize|unixsocket|udp|watcher|dash-M|restart|00-startup|slab|lru|maxconns|idle-timeout|conn-limits|shutdown|misbehave|stress|ascii-auth|64bit|dyn-maxbytes|refhang'
 # The programs that the tests ask for what they can do.
 for name in memcached memcached-debug; do ln -sf "$stock" "$checkout/$name"; done
@@ -16,7 +19,8 @@ for name in memcached memcached-debug; do ln -sf "$stock" "$checkout/$name"; don
 
 free_port() { perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen=>1,LocalAddr=>"127.0.0.1")->sockport'; }
 
-# Runs one test on a server that is started for it: PASS, SKIP, or how many of its assertions failed.
+# Runs one test on a server that is started for it: PASS, SKIP, or how many of its assertions
+# failed.
 run() {
     local kind=$1 test=$2 port pid status; port=$(free_port)
     if [ "$kind" = stock ]; then "$stock" -u root -U 0 -l 127.0.0.1 -p "$port" >/dev/null 2>&1 & else

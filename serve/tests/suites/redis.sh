@@ -1,12 +1,14 @@
 #!/bin/sh
-# Runs Redis's own tests (tests/unit/*.tcl of a checkout of Redis 7.0) against this server, in external mode, and prints a line for each file.
+# Runs Redis's own tests (tests/unit/*.tcl of a checkout of Redis 7.0) against this server, in
+# external mode, and prints a line for each file.
 #
 #   cargo build --release -p nearpm-serve
 #   serve/tests/suites/redis.sh CHECKOUT [unit/type/string ...]
 #
-# It needs tclsh (Debian: tcl). Nothing of the checkout is built. What is left out: tests of DEBUG, replication, Lua, clusters, saved files, of more
-# memory than a small machine has, and of how Redis encodes values. One thread: some tests send commands on several connections and take
-# it for granted that they are run in the order in which they were sent.
+# It needs tclsh (Debian: tcl). Nothing of the checkout is built. What is left out: tests of DEBUG,
+# replication, Lua, clusters, saved files, of more memory than a small machine has, and of how Redis
+# encodes values. One thread: some tests send commands on several connections and take it for
+# granted that they are run in the order in which they were sent.
 set -eu
 checkout=${1:?usage: redis.sh CHECKOUT [FILE ...]}
 shift

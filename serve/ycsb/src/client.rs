@@ -38,7 +38,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Waits until the next operation is to begin, and says from when its latency counts. `None`: it would be too late.
+    /// Waits until the next operation is to begin, and says from when its latency counts. `None`:
+    /// it would be too late.
     fn begin(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let begin = self.pace.as_mut().map_or(now, Pace::next);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives out numbers of new records, and knows up to where all are there: nobody reads a record that the server has not acknowledged.
+/// Gives out numbers of new records, and knows up to where all are there: nobody reads a record
+/// that the server has not acknowledged.
 pub struct Inserted {
     next: AtomicU64,
     /// All below it are there.

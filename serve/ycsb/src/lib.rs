@@ -1,4 +1,5 @@
-//! A client of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC 2010) for servers that speak Redis's or memcached's protocol.
+//! A client of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC 2010) for servers that speak
+//! Redis's or memcached's protocol.
 //!
 //! `docs/serve.md` is the page for users.
 //!
@@ -130,7 +131,8 @@ fn address(name: &str) -> Result<SocketAddr, Error> {
     found.next().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Runs what is asked for. What went wrong with single operations, or ended it early, is told by [`Report::verdict`].
+/// Runs what is asked for. What went wrong with single operations, or ended it early, is told by
+/// [`Report::verdict`].
 ///
 /// # Errors
 /// It cannot begin: the options, the server, the records.

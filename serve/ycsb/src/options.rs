@@ -50,17 +50,20 @@ pub struct Options {
     /// Bytes of a field, at least 16
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(LEAST_FIELD_BYTES as u64..))]
     pub field_bytes: u64,
-    /// How a record lies in the server [default: hash for redis, ordered for e; value for memcached, and for w1, w3, w4 and wtail, whose records have up to 400 bytes more]
+    /// How a record lies in the server [default: hash for redis, ordered for e; value for
+    /// memcached, and for w1, w3, w4 and wtail, whose records have up to 400 bytes more]
     #[arg(long, value_enum)]
     pub layout: Option<Layout>,
-    /// Operations in a second that are to be begun, whether the server keeps up or not: latency counts from the moment when an operation was
-    /// to begin, so that a server that stalls is charged for those that wait meanwhile
+    /// Operations in a second that are to be begun, whether the server keeps up or not: latency
+    /// counts from the moment when an operation was to begin, so that a server that stalls is
+    /// charged for those that wait meanwhile
     #[arg(long, value_parser = positive)]
     pub target: Option<f64>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the latencies to a file: HdrHistogram's log, version 2, in nanoseconds, with the kinds of operations as tags
+    /// Write the latencies to a file: HdrHistogram's log, version 2, in nanoseconds, with the kinds
+    /// of operations as tags
     #[arg(long, value_name = "FILE")]
     pub histogram: Option<PathBuf>,
 }

@@ -1,7 +1,9 @@
-//! Records: how they are laid out, what they hold, and whether what was read is what somebody wrote.
+//! Records: how they are laid out, what they hold, and whether what was read is what somebody
+//! wrote.
 //!
-//! A field holds a random number (8 bytes), and then bytes that follow from it, the record, the field and the length. So a field of another
-//! record, a part of one, or a mixture of two is noticed by whoever reads it.
+//! A field holds a random number (8 bytes), and then bytes that follow from it, the record, the
+//! field and the length. So a field of another record, a part of one, or a mixture of two is
+//! noticed by whoever reads it.
 
 use std::hash::Hasher;
 
@@ -20,9 +22,11 @@ pub const LEAST_FIELD_BYTES: usize = 2 * NONCE_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// A Redis hash with a field for each field; an update writes one field (as YCSB's Redis binding, without its index for scans)
+    /// A Redis hash with a field for each field; an update writes one field (as YCSB's Redis
+    /// binding, without its index for scans)
     Hash,
-    /// As hash, and the keys in a sorted set, which scans go through (as that binding has it; its members are in the order of the keys)
+    /// As hash, and the keys in a sorted set, which scans go through (as that binding has it; its
+    /// members are in the order of the keys)
     Ordered,
     /// One value under one key; an update writes all of it
     Value,

@@ -144,7 +144,8 @@ impl Report {
         text
     }
 
-    /// Writes the latencies as HdrHistogram's log, version 2: an interval for each kind of operation of each workload.
+    /// Writes the latencies as HdrHistogram's log, version 2: an interval for each kind of
+    /// operation of each workload.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -25,7 +25,8 @@ pub struct Request {
     pub count: u64,
 }
 
-/// Requests of one client, in their order. The same seed and client ask the same, but for what depends on the other clients' inserts.
+/// Requests of one client, in their order. The same seed and client ask the same, but for what
+/// depends on the other clients' inserts.
 pub struct Requests {
     workload: Workload,
     rng: ChaCha8Rng,
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn scattered_popularity_follows_the_law_and_no_order() {
         let counts = counts(Workload::C, 1000);
-        // The share of rank one, and of the others that fall on the same record: 9 999 999 999 over a thousand records.
+        // The share of rank one, and of the others that fall on the same record: 9 999 999 999 over
+        // a thousand records.
         let expected = DRAWN as f64 / SUM_OF_RANKS;
         let base = DRAWN as f64 * (1.0 - 1.0 / SUM_OF_RANKS) / 1000.0;
         let top = counts[0].0 as f64;

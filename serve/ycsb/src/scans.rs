@@ -21,7 +21,8 @@ struct Later {
     inserted: u64,
 }
 
-/// Records by key: those that were there at the beginning, which every scan over their place must give, and those that may be there.
+/// Records by key: those that were there at the beginning, which every scan over their place must
+/// give, and those that may be there.
 pub struct Index {
     loaded: BTreeMap<String, u64>,
     later: Mutex<Later>,
@@ -63,7 +64,8 @@ impl Index {
     /// Whether that is what a scan of so many records from a key on may give.
     ///
     /// # Errors
-    /// What is wrong with it: the order, a record that is missing, one that nobody wrote, its contents.
+    /// What is wrong with it: the order, a record that is missing, one that nobody wrote, its
+    /// contents.
     pub fn check(&self, shape: &Shape, from: &str, count: u64, found: &[(String, Fields)]) -> Result<(), String> {
         if found.len() as u64 > count || !found.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(format!("a scan of {count} records gave {} of them, or not in order", found.len()));

@@ -48,7 +48,8 @@ pub enum Distribution {
     Latest,
 }
 
-/// The core workloads (Cooper et al., SoCC 2010, section 4, and F of the benchmark's distribution), and the paper's variants.
+/// The core workloads (Cooper et al., SoCC 2010, section 4, and F of the benchmark's distribution),
+/// and the paper's variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// Insert every record

@@ -1,6 +1,7 @@
 //! Simulated cards by name, and computers that have one.
 //!
-//! [`SimulatedCard`] says which card, and gives what makes such cards; [`Rig`] is a computer with one and the pool of a job on it.
+//! [`SimulatedCard`] says which card, and gives what makes such cards; [`Rig`] is a computer with
+//! one and the pool of a job on it.
 
 mod kind;
 mod rig;

@@ -34,8 +34,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`. No other one in the process
-    /// may have the name at the same time.
+    /// A computer with its power on and a blank card of a size that holds a pool of `pool_bytes`.
+    /// No other one in the process may have the name at the same time.
     pub fn new(cards: Cards, name: &str, parameters: Parameters, posting: Posting, pool_bytes: u64) -> Rig {
         let bytes = (POOLS_BASE + pool_bytes).next_multiple_of(GRAIN) + GRAIN;
         let machine = Machine::new(parameters, &*cards, Medium::blank(bytes as usize));
@@ -100,7 +100,8 @@ impl Rig {
         self.machine.last_cut().zip(self.machine.look_at_medium(Saved::read))
     }
 
-    /// Lines in the host's caches that were stored to and not written back, and lost with the last power cut.
+    /// Lines in the host's caches that were stored to and not written back, and lost with the last
+    /// power cut.
     pub fn lost_lines(&self) -> usize {
         self.machine.dirty_lines()
     }

@@ -12,13 +12,15 @@ use nearpm_sim::rtl::{Options, RtlCards};
 /// Cards of the Verilated RTL at a clock in MHz.
 ///
 /// # Errors
-/// The simulation of the RTL cannot be built: a tool is missing, or the folder of the built models cannot be written.
+/// The simulation of the RTL cannot be built: a tool is missing, or the folder of the built models
+/// cannot be written.
 pub fn rtl_cards(mhz: u64, memory_ports: MemoryPorts) -> Result<RtlCards> {
     built(memory_ports, Options { mhz, memory: ddr4::Config::default(), waveform: None })
 }
 
-/// The same at 300 MHz, writing every signal of every cycle: the first power-up to `waveform`, a VCD file, the n-th to `NAME.n.vcd` beside it. They run at a
-/// tenth of the speed and write about 200 bytes a cycle.
+/// The same at 300 MHz, writing every signal of every cycle: the first power-up to `waveform`, a
+/// VCD file, the n-th to `NAME.n.vcd` beside it. They run at a tenth of the speed and write about
+/// 200 bytes a cycle.
 ///
 /// # Errors
 /// Those of [`rtl_cards`], and where the file cannot be written.

@@ -1,7 +1,8 @@
 //! Waveforms of a card in the FST format, and the signals of interest in groups.
 //!
-//! The simulator writes VCD, a text of which each change takes a line; FST holds the same in a small part of the room, and viewers
-//! open it at once. Beside it goes a save file of GTKWave: the card's ports and states, in groups.
+//! The simulator writes VCD, a text of which each change takes a line; FST holds the same in a
+//! small part of the room, and viewers open it at once. Beside it goes a save file of GTKWave: the
+//! card's ports and states, in groups.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,7 +17,8 @@ use fst_writer::{
 };
 use vcd::{Command, IdCode, Parser, ScopeItem, Value, Var};
 
-/// Groups of signals: a title, and how their names begin. Those with dots are paths below the card's core.
+/// Groups of signals: a title, and how their names begin. Those with dots are paths below the
+/// card's core.
 const GROUPS: &[(&str, &[&str])] = &[
     ("clock, reset, power", &["clk", "rst_n", "power_fail", "save_done"]),
     ("state", &["persistence.state", "persistence.phase$q"]),
@@ -35,8 +37,9 @@ pub fn is_fst(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("fst"))
 }
 
-/// Where the simulator is to write the waveform that is asked for. FST is made of a VCD with a name of its own, so that no file of others is written over;
-/// what a run that was stopped has left of those goes.
+/// Where the simulator is to write the waveform that is asked for. FST is made of a VCD with a name
+/// of its own, so that no file of others is written over; what a run that was stopped has left of
+/// those goes.
 ///
 /// # Errors
 /// What is left cannot be removed.
@@ -50,10 +53,12 @@ pub fn written_to(asked: &Path) -> Result<PathBuf> {
     Ok(asked.with_extension(INTERMEDIATE))
 }
 
-/// The waveforms that a run has written where [`written_to`] said become `NAME.fst`, `NAME.1.fst` and so on, with a `.gtkw` each, and go.
+/// The waveforms that a run has written where [`written_to`] said become `NAME.fst`, `NAME.1.fst`
+/// and so on, with a `.gtkw` each, and go.
 ///
 /// # Errors
-/// A file that cannot be read or written, or is no VCD. Waveforms that are not done yet stay as they are.
+/// A file that cannot be read or written, or is no VCD. Waveforms that are not done yet stay as
+/// they are.
 pub fn to_fst(asked: &Path) -> Result<()> {
     for (number, vcd) in intermediate(asked) {
         let fst = numbered(asked, number);
@@ -72,7 +77,8 @@ fn intermediate(asked: &Path) -> impl Iterator<Item = (usize, PathBuf)> {
     (0..).map(move |number| (number, numbered(&first, number))).take_while(|(_, path)| path.is_file())
 }
 
-/// The waveform of a power-up, as the simulator names it: `NAME.ENDING`, then `NAME.1.ENDING` and so on.
+/// The waveform of a power-up, as the simulator names it: `NAME.ENDING`, then `NAME.1.ENDING` and
+/// so on.
 fn numbered(first: &Path, number: usize) -> PathBuf {
     match (number, first.extension()) {
         (0, _) | (_, None) => first.to_owned(),
@@ -220,7 +226,8 @@ fn gtkwave(fst: &Path, signals: &[Signal]) -> String {
     text
 }
 
-/// Whether a signal is one of the card's ports of this name, which stand at the root, or a path below its core.
+/// Whether a signal is one of the card's ports of this name, which stand at the root, or a path
+/// below its core.
 fn matches(signal: &Signal, beginning: &str) -> bool {
     match beginning.rsplit_once('.') {
         None => signal.path.len() == 1 && signal.name.starts_with(beginning),

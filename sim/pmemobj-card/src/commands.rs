@@ -1,9 +1,11 @@
 //! What commands write to the card's file.
 //!
-//! The file is what a card holds that goes on without its computer: every item that it has accepted carried out, in the order of arrival (C1). So
-//! a command writes the file as soon as it has arrived whole, and reads what has arrived before it; when the simulated card gets to it does not
-//! matter. A process that is killed in the middle of such a write leaves a part of it: of a log entry, which is none then; of what is copied from a
-//! log that is committed or undone, which the recovery copies again; of a page that nothing names; and words are written at once.
+//! The file is what a card holds that goes on without its computer: every item that it has accepted
+//! carried out, in the order of arrival (C1). So a command writes the file as soon as it has
+//! arrived whole, and reads what has arrived before it; when the simulated card gets to it does not
+//! matter. A process that is killed in the middle of such a write leaves a part of it: of a log
+//! entry, which is none then; of what is copied from a log that is committed or undone, which the
+//! recovery copies again; of a page that nothing names; and words are written at once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

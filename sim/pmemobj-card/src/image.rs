@@ -57,7 +57,8 @@ fn is_size(bytes: u64) -> bool {
 }
 
 impl Image {
-    /// Opens, locks and reads a card's file; makes one that is missing. `at_rest` shuts a card down that was not.
+    /// Opens, locks and reads a card's file; makes one that is missing. `at_rest` shuts a card down
+    /// that was not.
     pub fn open(path: &Path, at_rest: impl Fn(Medium) -> Result<Medium, String>) -> Result<(Image, Medium), String> {
         loop {
             let file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -86,7 +87,8 @@ impl Image {
             let medium = read(path, &file)?;
             match arm_word(&medium) {
                 Some(ArmWord::Clean(_)) => {
-                    // Lines arrive by stores to the mapping, which have nobody to tell that the disk is full.
+                    // Lines arrive by stores to the mapping, which have nobody to tell that the
+                    // disk is full.
                     take_room(&file, 0..medium.bytes.len() as u64)
                         .map_err(context("take the disk's room for", path))?;
                     let map = MmapOptions::new().map_raw(&file).map_err(context("map", path))?;
@@ -102,12 +104,13 @@ impl Image {
         }
     }
 
-    /// Bytes of a line that has arrived at the card, in words from the first: what kills the process may come in between.
+    /// Bytes of a line that has arrived at the card, in words from the first: what kills the
+    /// process may come in between.
     pub fn store(&self, address: u64, data: &[u8; LINE], strobes: u64) {
         assert!(address as usize + LINE <= self.map.len() && address.is_multiple_of(LINE as u64));
         for (number, word) in data.as_chunks::<8>().0.iter().enumerate() {
-            // SAFETY: the line lies in the mapping, whose pages begin at multiples of a word; this process alone has the file, and
-            // every access to the mapping is one of these.
+            // SAFETY: the line lies in the mapping, whose pages begin at multiples of a word; this
+            // process alone has the file, and every access to the mapping is one of these.
             let place = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(address as usize + number * 8).cast()) };
             let chosen = (strobes >> (number * 8)) as u8;
             let mask =
@@ -186,7 +189,8 @@ fn read(path: &Path, mut file: &File) -> Result<Medium, String> {
     Ok(medium)
 }
 
-/// Writes a card's memory to a file that is being made, and gives that its name. Pages of zeros are holes.
+/// Writes a card's memory to a file that is being made, and gives that its name. Pages of zeros are
+/// holes.
 fn write(new: std::io::Result<NewFile>, medium: &Medium, mode: u32) -> std::io::Result<()> {
     let new = new?;
     new.file().set_permissions(Permissions::from_mode(mode))?;

@@ -1,4 +1,5 @@
-//! The C programs of `nearpm-pmemobj` on the simulated card: the same binaries, told by the environment alone.
+//! The C programs of `nearpm-pmemobj` on the simulated card: the same binaries, told by the
+//! environment alone.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,8 @@ fn pool() {
 
 programs! { stages, work, atomic, list, lock, memory, ctl, defects, threads, full }
 
-/// Processes that are killed, one a round. In a round the card powers up, and the pool is read through it: that takes a second.
+/// Processes that are killed, one a round. In a round the card powers up, and the pool is read
+/// through it: that takes a second.
 fn killed(mechanism: Option<&str>) {
     let Some(program) = Program::compile("crash") else { return };
     let rounds = ("ROUNDS", if nearpm_tier::thorough() { "60" } else { "20" });
@@ -44,7 +46,8 @@ fn commands(printed: &str) -> u64 {
     number.unwrap_or_else(|| panic!("no number of commands in {printed}"))
 }
 
-/// The card makes the copies for programs that know nothing of it: unchanged binaries, told by the environment alone.
+/// The card makes the copies for programs that know nothing of it: unchanged binaries, told by the
+/// environment alone.
 fn by_the_card(name: &str, mechanism: &str) {
     let Some(program) = Program::compile(name) else { return };
     for (executor, posts) in [("card", true), ("cpu", false)] {
@@ -91,7 +94,8 @@ fn files_are_as_with_the_ordinary_library() {
     program.run(Library::InPlace, &[]);
 }
 
-/// What a program is on is configuration: one pool on the card and one in a file, each found again however the program is started.
+/// What a program is on is configuration: one pool on the card and one in a file, each found again
+/// however the program is started.
 #[test]
 fn a_pool_is_opened_where_it_was_made() {
     let Some(program) = Program::compile("power_cut") else { return };
@@ -165,7 +169,8 @@ fn a_file_that_is_no_card_is_left_alone() {
     assert!(fs::read(&card).unwrap() == former, "a refusal changes nothing on the card");
 }
 
-/// Power cuts of computer and card at random cycles, also behind a hostile processor: the card saves, and replays at the next start.
+/// Power cuts of computer and card at random cycles, also behind a hostile processor: the card
+/// saves, and replays at the next start.
 #[test]
 fn power_cuts_lose_nothing_acknowledged() {
     lose_nothing_acknowledged("record", if nearpm_tier::thorough() { 2000 } else { 40 });
@@ -186,7 +191,8 @@ fn lose_nothing_acknowledged(mechanism: &'static str, cuts: u64) {
     let End::Whole(cycles) = rig.cut(1, operations, &never) else { panic!("power was cut without being told") };
     let mut met = 0;
     for seed in 1..=cuts {
-        // Another seed, and a hostile processor, take about as many cycles: some cuts come too late, which is no error.
+        // Another seed, and a hostile processor, take about as many cycles: some cuts come too
+        // late, which is no error.
         let cut = format!("cycle={},seed={seed},hostile={}", 1 + draw(seed) % cycles, seed % 2);
         met += u64::from(rig.cut(seed, operations, &cut) == End::Cut);
     }

@@ -1,12 +1,15 @@
-//! PMDK's map programs, unmodified binaries, on the simulated card in virtual time, each way charged with the instructions that it executes.
+//! PMDK's map programs, unmodified binaries, on the simulated card in virtual time, each way
+//! charged with the instructions that it executes.
 //!
 //! ```console
 //! $ NEARPM_THOROUGH=1 cargo nextest run --release -p nearpm-pmemobj-card --test virtual_time --no-capture    # the table of docs/pmdk-card.md
 //! ```
 //!
-//! A program stops where its timed part begins and ends (`evaluation/pmdk/programs/common.c`, `--counted`); there the file of `NEARPM_CARD_CLOCK` says how far the
-//! computer of the card has come. In between the program has executed instructions, which that computer does not see: callgrind counts
-//! them, without those of the simulator and of checksums, which the computer charges. Their time is added, as if the card did nothing meanwhile.
+//! A program stops where its timed part begins and ends (`evaluation/pmdk/programs/common.c`,
+//! `--counted`); there the file of `NEARPM_CARD_CLOCK` says how far the computer of the card has
+//! come. In between the program has executed instructions, which that computer does not see:
+//! callgrind counts them, without those of the simulator and of checksums, which the computer
+//! charges. Their time is added, as if the card did nothing meanwhile.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -90,7 +93,8 @@ impl Runner<'_> {
         [("NEARPM_MECHANISM", self.way.mechanism), ("NEARPM_EXECUTOR", self.way.executor)]
     }
 
-    /// Virtual nanoseconds of the timed part, and commands of the whole run. The program reads every key back, and some that were never there.
+    /// Virtual nanoseconds of the timed part, and commands of the whole run. The program reads
+    /// every key back, and some that were never there.
     fn timed(&self, operations: u64) -> (f64, u64) {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder for the card");
         let arguments = self.arguments(folder.path(), operations);
@@ -104,7 +108,8 @@ impl Runner<'_> {
         ((ended - begun) as f64 / 1000.0, commands.unwrap_or_else(|| panic!("no commands in {text}")))
     }
 
-    /// Instructions of a whole run, but for those of checksums and inside of accesses to the card, and how many of them are the simulator's.
+    /// Instructions of a whole run, but for those of checksums and inside of accesses to the card,
+    /// and how many of them are the simulator's.
     fn instructions(&self, operations: u64) -> [u64; 2] {
         let folder = tempfile::tempdir_in("/dev/shm").expect("a folder for the card");
         let profile = self.program.profiled_on_card(
@@ -160,7 +165,8 @@ fn table(rows: &[(&str, Vec<(Way, Taken)>)]) -> String {
     text
 }
 
-/// What an insertion takes by each of some ways, several at a time: virtual time does not depend on what else the machine does.
+/// What an insertion takes by each of some ways, several at a time: virtual time does not depend on
+/// what else the machine does.
 fn all_taken(program: &Program, wanted: &[(&'static str, Way)], operations: u64) -> Vec<Taken> {
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Option<Taken>>> = Mutex::new(vec![None; wanted.len()]);
@@ -196,7 +202,8 @@ fn unmodified_map_programs_have_a_time_on_the_card_with_their_instructions() {
     let taken = all_taken(&program, &wanted, operations);
     for ((map, way), taken) in wanted.iter().zip(&taken) {
         assert_eq!(taken.commands >= 1.0, way.executor == "card", "{map} {way:?}: {taken:?}");
-        // A durable commit waits for a read-back at least, and an insertion has thousands of instructions.
+        // A durable commit waits for a read-back at least, and an insertion has thousands of
+        // instructions.
         assert!(taken.ns[0] > 300.0 && taken.ns[1] > 100.0, "{map} {way:?}: {taken:?}");
     }
     let of = |map: &str| {

@@ -1,4 +1,5 @@
-//! Accesses of the host to the BARs of a card in trapping mode, and to registers and command pages in both.
+//! Accesses of the host to the BARs of a card in trapping mode, and to registers and command pages
+//! in both.
 
 use nearpm_endpoint::lines::{lines, load_registers, register_stores, stores};
 use nearpm_interface::geometry::{
@@ -53,7 +54,8 @@ impl Engine {
     fn load_registers(&mut self, offset: u64, data: &mut [u8]) {
         load_registers(offset, data, |register| {
             let value = self.register(register).unwrap_or(u32::MAX);
-            // No other card is at the card's port for them, and a window that is mapped passes the ordering point by.
+            // No other card is at the card's port for them, and a window that is mapped passes the
+            // ordering point by.
             let lacks = match self.mode {
                 WindowMode::Trapping => capability::PEERS,
                 WindowMode::Mapped => capability::PEERS | capability::HOST_ORDERED,

@@ -1,6 +1,7 @@
 //! The control socket: the card's power, and what test benches do to the link.
 //!
-//! One command a line, one line as the answer: `ok`, with values where there are some, or `error` and why.
+//! One command a line, one line as the answer: `ok`, with values where there are some, or `error`
+//! and why.
 //!
 //! | command | does |
 //! |---|---|

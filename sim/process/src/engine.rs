@@ -1,6 +1,7 @@
 //! The card with its power, its file and its host: every access goes through here, under one lock.
 //!
-//! Time is the card's. It passes while the card has something to do, and by some cycles with each access.
+//! Time is the card's. It passes while the card has something to do, and by some cycles with each
+//! access.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -32,7 +33,8 @@ pub const AMPLE_CYCLES: u64 = 1 << 20;
 const WRITE_CYCLES: u64 = 16;
 /// Cycles between two looks for an answer.
 const LOOK_CYCLES: u64 = 16;
-/// Cycles after which an answer will not come any more: more than the longest work that a card can have accepted takes.
+/// Cycles after which an answer will not come any more: more than the longest work that a card can
+/// have accepted takes.
 const HANG_CYCLES: u64 = 20_000_000;
 /// Writes that the card has taken and not answered.
 const MOST_POSTED: usize = 64;
@@ -91,7 +93,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Powers a card up on what its file holds. What the last process was killed with is done first, and saved as at a power cut.
+    /// Powers a card up on what its file holds. What the last process was killed with is done
+    /// first, and saved as at a power cut.
     pub fn start(cards: Cards, store: Store, mode: WindowMode) -> Result<Engine> {
         let mut engine = Engine {
             cards,
@@ -210,7 +213,8 @@ impl Engine {
         self.advance(0);
     }
 
-    /// Takes the card out of service because its file cannot be written. The file holds what was acknowledged.
+    /// Takes the card out of service because its file cannot be written. The file holds what was
+    /// acknowledged.
     pub(crate) fn fail(&mut self, what: &str, error: &std::io::Error) {
         let room = if is_full(error) { "; make room, and start again" } else { "" };
         let text = format!("cannot {what}: {error}{room}; what was acknowledged is kept");
@@ -286,7 +290,8 @@ impl Engine {
         }
     }
 
-    /// Hands over reads and waits for their answers, in their order; `None` where the card has gone or does not answer.
+    /// Hands over reads and waits for their answers, in their order; `None` where the card has gone
+    /// or does not answer.
     pub(crate) fn answers(&mut self, reads: Vec<Access>) -> Vec<Option<Answer>> {
         let Some(card) = &mut self.card else { return vec![None; reads.len()] };
         let tickets: Vec<_> = reads.into_iter().map(|read| card.submit(read)).collect();
@@ -321,7 +326,8 @@ impl Engine {
         }
     }
 
-    /// An access of the host that changes something. When this returns it is the card's, whatever becomes of the process.
+    /// An access of the host that changes something. When this returns it is the card's, whatever
+    /// becomes of the process.
     pub(crate) fn accept(&mut self, access: Access) {
         if self.card.is_none() {
             return;
@@ -355,13 +361,14 @@ impl Engine {
         }
     }
 
-    /// Whether the memory is complete once nothing is under way: no save waits for its replay or for somebody to accept its loss.
+    /// Whether the memory is complete once nothing is under way: no save waits for its replay or
+    /// for somebody to accept its loss.
     fn is_open(&mut self) -> bool {
         matches!(self.register(reg::STATE), Some(state::OPEN | state::NO_FIRMWARE))
     }
 
-    /// Puts the memory of an idle card in force. A card that is open says in it that it runs, which without a save of it would
-    /// be a loss: it is put down as a card that was shut down.
+    /// Puts the memory of an idle card in force. A card that is open says in it that it runs, which
+    /// without a save of it would be a loss: it is put down as a card that was shut down.
     fn put_in_force(&mut self) -> Result<(), std::io::Error> {
         let open = self.is_open();
         let Some(medium) = self.card.as_ref().and_then(|card| card.durable()) else { return Ok(()) };

@@ -1,7 +1,8 @@
-//! What the card knows beyond its memory, as far as what it was sent shows: filled slots, mappings, its number.
+//! What the card knows beyond its memory, as far as what it was sent shows: filled slots, mappings,
+//! its number.
 //!
-//! A memory that is put in force while the card runs lacks these; with [`Ledger::preamble`] in front of what follows, the
-//! journal does again what the card did.
+//! A memory that is put in force while the card runs lacks these; with [`Ledger::preamble`] in
+//! front of what follows, the journal does again what the card did.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -9,8 +9,8 @@
 //! | [`store`], [`record`] | the file, and its journal |
 //! | [`control`] | power cuts, statistics, faults |
 //!
-//! **Kill at any moment.** What a host writes is journalled in the file before its write is answered, so that a card that is started
-//! again on the file has done what anybody was told of.
+//! **Kill at any moment.** What a host writes is journalled in the file before its write is
+//! answered, so that a card that is started again on the file has done what anybody was told of.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

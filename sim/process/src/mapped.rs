@@ -1,9 +1,11 @@
-//! Mapped mode: the host stores into the file, and the card copies what a command needs to itself and back.
+//! Mapped mode: the host stores into the file, and the card copies what a command needs to itself
+//! and back.
 //!
-//! A host that sees no order waits for each command before it stores to what the command covers. So a command runs alone, to its end, before the
-//! host's write of it is answered: the card takes over what the host has changed where commands may reach, executes, and what it
-//! wrote goes into the file as one step. A process that is killed has done all of a command or nothing, and
-//! nobody was told of nothing.
+//! A host that sees no order waits for each command before it stores to what the command covers. So
+//! a command runs alone, to its end, before the host's write of it is answered: the card takes over
+//! what the host has changed where commands may reach, executes, and what it wrote goes into the
+//! file as one step. A process that is killed has done all of a command or nothing, and nobody was
+//! told of nothing.
 
 use std::ops::Range;
 
@@ -35,7 +37,8 @@ fn changes(start: u64, old: &[u8], new: &[u8]) -> Vec<(u64, [u8; LINE])> {
 }
 
 impl Engine {
-    /// Parts of the window that a host may map: all but the save area, which the card refuses to have written.
+    /// Parts of the window that a host may map: all but the save area, which the card refuses to
+    /// have written.
     pub fn areas(&self) -> [Range<u64>; 2] {
         [0..SAVE_AREA.start, SAVE_AREA.end..self.store.bytes()]
     }
@@ -102,7 +105,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A write to a register. Firmware is loaded from the window; what the card notes in its save area goes there.
+    /// A write to a register. Firmware is loaded from the window; what the card notes in its save
+    /// area goes there.
     pub(crate) fn set_mapped_register(&mut self, access: Access) {
         let Access::RegisterWrite { offset, .. } = access else { return };
         let result = (|| {
@@ -133,7 +137,8 @@ impl Engine {
         self.store.write(SAVE_AREA.start, &words)
     }
 
-    /// The memory that a power cut leaves: what the host has stored into the window, with what the card had not brought there yet.
+    /// The memory that a power cut leaves: what the host has stored into the window, with what the
+    /// card had not brought there yet.
     pub(crate) fn window_after(&mut self, card: &[u8]) -> Result<Vec<u8>, std::io::Error> {
         let mut window = vec![0; card.len()];
         self.store.read(0, &mut window)?;

@@ -57,7 +57,8 @@ impl Record {
         bytes
     }
 
-    /// Reads a record; `None` for what is torn or of another generation, as behind the end of the journal.
+    /// Reads a record; `None` for what is torn or of another generation, as behind the end of the
+    /// journal.
     pub fn decode(bytes: &[u8; RECORD_BYTES], generation: u64) -> Option<Record> {
         let word = |at: std::ops::Range<usize>| u64::from_le_bytes(bytes[at].try_into().expect("eight bytes"));
         if crc32c::crc32c(&bytes[CRC.end..]).to_le_bytes() != bytes[CRC] || word(GENERATION) != generation {

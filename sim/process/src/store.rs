@@ -1,4 +1,5 @@
-//! The file that holds the card's persistent memory while the card has no power, and what it has accepted since it had.
+//! The file that holds the card's persistent memory while the card has no power, and what it has
+//! accepted since it had.
 //!
 //! | where | holds |
 //! |---|---|
@@ -6,14 +7,15 @@
 //! | 64 KiB | two images of the memory, one of which is in force |
 //! | behind them | the journal of the generation in force |
 //!
-//! **Invariant.** The image in force with the journal behind it is the state of the card, at any moment. An image that is in force is
-//! never written over in trapping mode: the next one is made in the other place, and one write of a head puts it in force and
-//! empties the journal. In mapped mode the host stores into the image in force, and what commands write comes to
-//! it through sealed lines of the journal.
+//! **Invariant.** The image in force with the journal behind it is the state of the card, at any
+//! moment. An image that is in force is never written over in trapping mode: the next one is made
+//! in the other place, and one write of a head puts it in force and empties the journal. In mapped
+//! mode the host stores into the image in force, and what commands write comes to it through sealed
+//! lines of the journal.
 //!
-//! **Fault model.** SIGKILL at any moment: each write that returned is in the file, the last one may be there in part. Everything
-//! goes through the page cache, and is synchronised when an image is put in force; what a crash of the computer itself leaves is
-//! whole only then.
+//! **Fault model.** SIGKILL at any moment: each write that returned is in the file, the last one
+//! may be there in part. Everything goes through the page cache, and is synchronised when an image
+//! is put in force; what a crash of the computer itself leaves is whole only then.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind};
@@ -77,7 +79,8 @@ fn decode_head(head: &[u8; HEAD_BYTES]) -> Option<(u64, u64, u64)> {
 }
 
 impl Store {
-    /// Opens a card's file, or makes it where it is missing or empty, for a blank memory of `new_bytes`.
+    /// Opens a card's file, or makes it where it is missing or empty, for a blank memory of
+    /// `new_bytes`.
     ///
     /// # Errors
     /// If it is no card's file, is damaged, or another process has it. Then it was not changed.
@@ -107,10 +110,12 @@ impl Store {
         let mut store = Store { path: path.to_owned(), file, bytes: new_bytes, image: 0, generation: 0, tail: 0 };
         if length == 0 {
             has_size()?;
-            // In this order: what ends the process in between leaves a file that the next open completes.
+            // In this order: what ends the process in between leaves a file that the next open
+            // completes.
             store.put_head(0).with_context(|| named("write"))?;
             store.file.set_len(store.journal_start()).with_context(|| named("enlarge"))?;
-            // A card acknowledges saves: the file's name must outlive a power cut as what is in it does.
+            // A card acknowledges saves: the file's name must outlive a power cut as what is in it
+            // does.
             store.file.sync_all().with_context(|| named("synchronise"))?;
             sync_folder(path, &store.file).with_context(|| named("synchronise the folder of"))?;
             return Ok(store);
@@ -136,7 +141,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether a file of so many bytes holds its first head and nothing else: its creation was interrupted.
+    /// Whether a file of so many bytes holds its first head and nothing else: its creation was
+    /// interrupted.
     fn is_fresh(&self, length: u64) -> bool {
         self.generation == 1 && length == (PAGE + HEAD_BYTES) as u64
     }
@@ -165,7 +171,8 @@ impl Store {
         IMAGES + 2 * self.bytes
     }
 
-    /// Takes the disk's room for both images, so that a store into a mapping of one cannot find the disk full.
+    /// Takes the disk's room for both images, so that a store into a mapping of one cannot find the
+    /// disk full.
     pub fn take_room(&self) -> Result<()> {
         let mut piece = vec![0; PAGE];
         for at in (IMAGES..self.journal_start()).step_by(PAGE) {
@@ -195,7 +202,8 @@ impl Store {
         Ok(medium)
     }
 
-    /// What was journalled behind the image in force. A record that was not written whole ends it: nobody was told of that.
+    /// What was journalled behind the image in force. A record that was not written whole ends it:
+    /// nobody was told of that.
     pub fn journal(&mut self) -> Result<Vec<Record>> {
         let length = self.file.metadata().with_context(|| self.named("look at"))?.len();
         let mut bytes = vec![0; length.saturating_sub(self.journal_start()) as usize];

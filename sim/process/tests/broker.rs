@@ -1,4 +1,5 @@
-//! Several processes on one card: `nearpm card share` on a simulated card, and users in processes of their own.
+//! Several processes on one card: `nearpm card share` on a simulated card, and users in processes
+//! of their own.
 
 mod common;
 

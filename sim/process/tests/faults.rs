@@ -1,4 +1,5 @@
-//! Ten faults of the transport. Each is a clear error, nobody waits for ever, and nothing durable is lost.
+//! Ten faults of the transport. Each is a clear error, nobody waits for ever, and nothing durable
+//! is lost.
 
 mod common;
 
@@ -137,7 +138,8 @@ fn who_sleeps_until_interrupts_outlives_their_loss() {
     let (simulator, mut known) = prepared();
     let registered = Registered::waiting(simulator.connect(), TIMEOUT, Waiting::Interrupts).unwrap();
     let mapping = map(&registered.card);
-    // The card goes on only as accesses come, and a sleeper makes one only when no interrupt came in time.
+    // The card goes on only as accesses come, and a sleeper makes one only when no interrupt came
+    // in time.
     simulator.tell("pause");
     for (to, lost) in [(100, 0), (101, 1000)] {
         simulator.tell(&format!("lose-interrupts {lost}"));
@@ -291,7 +293,8 @@ fn a_full_disk_under_the_memory() {
     simulator.kill();
     let command = simulator.command();
     let mut limited = Process::new("sh");
-    // The file may have its images and 128 KiB of journal, and no signal comes: writes fail as on a full disk.
+    // The file may have its images and 128 KiB of journal, and no signal comes: writes fail as on a
+    // full disk.
     let blocks = (2 * BYTES + (64 << 10) + (128 << 10)) / 512;
     limited.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
     limited.arg(command.get_program()).args(command.get_args());

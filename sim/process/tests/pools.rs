@@ -1,4 +1,5 @@
-//! Pools on the card of another process: power cuts by the control socket, and SIGKILL, under load, in both modes of the window.
+//! Pools on the card of another process: power cuts by the control socket, and SIGKILL, under load,
+//! in both modes of the window.
 
 mod common;
 
@@ -170,7 +171,8 @@ fn a_memory_that_is_put_in_force_while_the_card_runs_is_followed_by_what_the_jou
 /// What a striped pool takes of each card, little more than the least.
 const MEMBER_BYTES: u64 = 5 << 19;
 
-/// Two simulators, each with a card that has no port to the other one, and says so: the processor waits for both. One is killed.
+/// Two simulators, each with a card that has no port to the other one, and says so: the processor
+/// waits for both. One is killed.
 #[test]
 fn a_pool_on_two_simulators_outlives_the_loss_of_one() {
     let mut simulators = [(); 2].map(|()| Simulator::new("trapping"));

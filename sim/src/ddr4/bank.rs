@@ -1,7 +1,8 @@
 //! JEDEC's rules between commands: when may each command come at the earliest?
 //!
-//! All times are in DRAM clocks since power-up. The command bus itself is never short: a controller cycle
-//! has four command slots and issues at most one column, one activate and one precharge command.
+//! All times are in DRAM clocks since power-up. The command bus itself is never short: a controller
+//! cycle has four command slots and issues at most one column, one activate and one precharge
+//! command.
 
 use super::config::Timing;
 use super::map::{BANKS, GROUPS, group_of};

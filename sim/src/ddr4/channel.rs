@@ -1,8 +1,9 @@
 //! The controller: which command goes to the DRAM in each of its cycles.
 //!
-//! Row hits first, then oldest first (FR-FCFS), within the direction being served. Rows for the other direction
-//! are opened ahead in banks that this direction does not use. Writes are served in batches: from a high to a low mark,
-//! when reads have been absent for a while, or when a read waits for a queued write of its line.
+//! Row hits first, then oldest first (FR-FCFS), within the direction being served. Rows for the
+//! other direction are opened ahead in banks that this direction does not use. Writes are served in
+//! batches: from a high to a low mark, when reads have been absent for a while, or when a read
+//! waits for a queued write of its line.
 
 use super::bank::{Banks, Direction};
 use super::config::{CLOCKS, Config, Controller};
@@ -39,7 +40,8 @@ impl Candidate {
     }
 }
 
-/// A column command that was issued to a read: its beat, and the controller cycle at which its data is on the port.
+/// A column command that was issued to a read: its beat, and the controller cycle at which its data
+/// is on the port.
 pub struct ReadIssued {
     /// Number of the beat.
     pub beat: u64,
@@ -158,7 +160,8 @@ impl Channel {
         }
     }
 
-    /// Issues at most one column, one activate and one precharge command, each to the oldest that can take it.
+    /// Issues at most one column, one activate and one precharge command, each to the oldest that
+    /// can take it.
     fn schedule(&mut self) -> Option<ReadIssued> {
         let start = self.now * CLOCKS;
         let end = start + CLOCKS;

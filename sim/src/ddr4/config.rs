@@ -1,15 +1,16 @@
 //! Every parameter of the memory, with its unit and its source.
 //!
-//! Sources: *JEDEC* is JESD79-4 (DDR4 SDRAM), table "Timing parameters by speed bin" for DDR4-2400; *Micron* is the data
-//! sheet of the 8 Gb part MT40A1G8 at speed grade -083 (17-17-17); *PG150* is AMD's product guide of the UltraScale memory
-//! controller (MIG).
+//! Sources: *JEDEC* is JESD79-4 (DDR4 SDRAM), table "Timing parameters by speed bin" for
+//! DDR4-2400; *Micron* is the data sheet of the 8 Gb part MT40A1G8 at speed grade -083
+//! (17-17-17); *PG150* is AMD's product guide of the UltraScale memory controller (MIG).
 
 /// Rules between DRAM commands, in DRAM clocks of 833.3 ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Read command to first data. Micron -083: 17.
     pub cl: u64,
-    /// Write command to first data. JEDEC, mode register 2 for 2400 MT/s with one preamble clock: 12.
+    /// Write command to first data. JEDEC, mode register 2 for 2400 MT/s with one preamble
+    /// clock: 12.
     pub cwl: u64,
     /// Activate to read or write. Micron -083: 14.16 ns = 17.
     pub rcd: u64,
@@ -37,7 +38,8 @@ pub struct Timing {
     pub wtr_s: u64,
     /// End of write data to read, same bank group. JEDEC: 7.5 ns = 9.
     pub wtr_l: u64,
-    /// Read command to write command: CL - CWL + burst + 2. JEDEC, "read burst followed by write burst": 11.
+    /// Read command to write command: CL - CWL + burst + 2. JEDEC, "read burst followed by write
+    /// burst": 11.
     pub rtw: u64,
     /// Average distance of refreshes. JEDEC: 7.8 us = 9360.
     pub refi: u64,
@@ -48,10 +50,12 @@ pub struct Timing {
 /// The controller, in its own cycles of four DRAM clocks (300 MHz).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controller {
-    /// Read address handshake to the scheduler: AXI shim, address decode and group queue. PG150 has no table of these;
-    /// 8 + 8 makes an idle read of a closed row 27 cycles, in the middle of what simulations of the MIG give (25 to 30).
+    /// Read address handshake to the scheduler: AXI shim, address decode and group queue. PG150 has
+    /// no table of these; 8 + 8 makes an idle read of a closed row 27 cycles, in the middle of what
+    /// simulations of the MIG give (25 to 30).
     pub read_front: u64,
-    /// Last read data on the DRAM pins to the AXI port: PHY capture, read FIFO, reorder buffer, AXI shim.
+    /// Last read data on the DRAM pins to the AXI port: PHY capture, read FIFO, reorder buffer, AXI
+    /// shim.
     pub read_back: u64,
     /// Write beat handshake to the scheduler.
     pub write_front: u64,
@@ -73,8 +77,8 @@ pub struct Controller {
     pub idle_before_writes: u64,
     /// Age in cycles at which the oldest request of a bank is no longer passed by row hits.
     pub age_limit: u64,
-    /// Cycles of the receiving clock for each crossing between the card's clock and the controller's where they
-    /// differ: two synchroniser flip-flops and the FIFO's output register.
+    /// Cycles of the receiving clock for each crossing between the card's clock and the
+    /// controller's where they differ: two synchroniser flip-flops and the FIFO's output register.
     pub crossing: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Device address to bank group, bank, row and column.
 //!
-//! From the lowest bit of the line address: 2 bits bank group, 7 bits column (of eight), 2 bits bank, the rest row. Adjacent
-//! lines lie in different bank groups, so that a stream runs at tCCD_S; 32 KiB share four open rows.
+//! From the lowest bit of the line address: 2 bits bank group, 7 bits column (of eight), 2 bits
+//! bank, the rest row. Adjacent lines lie in different bank groups, so that a stream runs at
+//! tCCD_S; 32 KiB share four open rows.
 
 /// Banks of a rank.
 pub const BANKS: usize = 16;

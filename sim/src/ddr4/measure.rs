@@ -25,7 +25,8 @@ pub enum Row {
     Conflict,
 }
 
-/// Card cycles from the address handshake of a read of one line to its data on the port, on an idle channel.
+/// Card cycles from the address handshake of a read of one line to its data on the port, on an idle
+/// channel.
 pub fn idle_read_cycles(config: Config, card_mhz: u64, row: Row) -> u64 {
     let mut ddr4 = Ddr4::new(config, card_mhz, Medium::blank(1 << 20));
     match row {
@@ -36,7 +37,8 @@ pub fn idle_read_cycles(config: Config, card_mhz: u64, row: Row) -> u64 {
     read_line(&mut ddr4, 0)
 }
 
-/// Card cycles from the data handshake of a write of one line to its answer on the port, on an idle channel.
+/// Card cycles from the data handshake of a write of one line to its answer on the port, on an idle
+/// channel.
 pub fn idle_write_cycles(config: Config, card_mhz: u64) -> u64 {
     let mut ddr4 = Ddr4::new(config, card_mhz, Medium::blank(4096));
     ddr4.push_write(0, 0, &[LINE_OF_ONES]);
@@ -91,8 +93,9 @@ pub fn copy_bandwidth(config: Config, card_mhz: u64, batch: usize, room: usize) 
     copy_rate(config, card_mhz, Banks::Apart, batch, room)
 }
 
-/// Sustained rate of a copy inside the channel in bytes copied per second, where the card asks for `batch` lines of reads
-/// and then for `batch` lines of writes, with at most `room` lines read and not yet handed over as write data.
+/// Sustained rate of a copy inside the channel in bytes copied per second, where the card asks for
+/// `batch` lines of reads and then for `batch` lines of writes, with at most `room` lines read and
+/// not yet handed over as write data.
 ///
 /// # Panics
 /// If `batch` is no multiple of a burst (16), or above `room`.

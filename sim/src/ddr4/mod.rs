@@ -10,16 +10,19 @@
 //! | `queue` | the read or write queue of the controller, by bank |
 //! | `map` | device address to bank group, bank, row, column |
 //!
-//! **Time.** The controller steps at a quarter of the DRAM clock (300 MHz) whatever the card's clock is, and
-//! places commands within a step at single DRAM clocks; rules are kept in DRAM clocks and never rounded.
+//! **Time.** The controller steps at a quarter of the DRAM clock (300 MHz) whatever the card's
+//! clock is, and places commands within a step at single DRAM clocks; rules are kept in DRAM clocks
+//! and never rounded.
 //!
-//! **Durability.** A write burst is answered (B) when its last beat stands in the controller's write queue, which is
-//! powered until it has drained, as ADR does on a server. Every beat that was handed over without its
-//! burst's answer is, at power-fail, kept, dropped, or torn at 8 bytes, by seed.
+//! **Durability.** A write burst is answered (B) when its last beat stands in the controller's
+//! write queue, which is powered until it has drained, as ADR does on a server. Every beat that was
+//! handed over without its burst's answer is, at power-fail, kept, dropped, or torn at 8 bytes, by
+//! seed.
 //!
-//! **Order.** Read data returns in the order of the read requests, all identifiers together, as a MIG's AXI shim returns it.
-//! Between a read and a write that are both unanswered there is no order: a read takes its data at the last moment,
-//! so that a card that lets a store overtake a copy of its line is seen to fail.
+//! **Order.** Read data returns in the order of the read requests, all identifiers together, as a
+//! MIG's AXI shim returns it. Between a read and a write that are both unanswered there is no
+//! order: a read takes its data at the last moment, so that a card that lets a store overtake a
+//! copy of its line is seen to fail.
 
 mod bank;
 mod burst;

@@ -16,8 +16,8 @@ use crate::rng::Rng;
 
 /// A memory channel with its contents.
 ///
-/// In each cycle of the card: look at [`Ddr4::read_beat`] and [`Ddr4::write_answer`], take them or not, push
-/// what the card offers where there is room, then [`Ddr4::tick`].
+/// In each cycle of the card: look at [`Ddr4::read_beat`] and [`Ddr4::write_answer`], take them or
+/// not, push what the card offers where there is room, then [`Ddr4::tick`].
 pub struct Ddr4 {
     config: Config,
     medium: Medium,
@@ -57,7 +57,8 @@ impl Ddr4 {
         let cycles = config.controller.crossing;
         let crossing = match card_mhz == CONTROLLER_MHZ {
             true => (0, 0),
-            // In: edges of the controller. Out: edges of the card, counted in the controller's cycles.
+            // In: edges of the controller. Out: edges of the card, counted in the controller's
+            // cycles.
             false => (cycles, cycles * CONTROLLER_MHZ / card_mhz),
         };
         let controller = config.controller;
@@ -111,7 +112,8 @@ impl Ddr4 {
         self.aw.len() < self.config.controller.bursts
     }
 
-    /// Takes the address of a write burst (AW handshake); its data follows by [`Ddr4::push_write_beat`].
+    /// Takes the address of a write burst (AW handshake); its data follows by
+    /// [`Ddr4::push_write_beat`].
     ///
     /// # Panics
     /// If there is no room, or the burst is no aligned INCR burst inside 4 KiB.
@@ -121,8 +123,8 @@ impl Ddr4 {
         self.aw.push_back(WriteBurst { id, address, beats, given: 0, entered: 0, answer: u64::MAX });
     }
 
-    /// Whether a beat of write data would be taken now (WREADY): its address is there, and the beat before it has
-    /// gone through.
+    /// Whether a beat of write data would be taken now (WREADY): its address is there, and the beat
+    /// before it has gone through.
     #[inline]
     pub fn can_write_beat(&self) -> bool {
         let open = |burst: &&WriteBurst| burst.given < burst.beats || burst.entered < burst.given;
@@ -135,7 +137,8 @@ impl Ddr4 {
         self.aw.iter().any(|burst| burst.given < burst.beats)
     }
 
-    /// Takes the next beat of write data (W handshake), of the oldest burst that lacks some; true if it was its last.
+    /// Takes the next beat of write data (W handshake), of the oldest burst that lacks some; true
+    /// if it was its last.
     ///
     /// # Panics
     /// If no burst lacks data.
@@ -146,10 +149,12 @@ impl Ddr4 {
         burst.given == burst.beats
     }
 
-    /// Takes a whole write burst; its beats go through the port one a cycle, as if offered without a gap.
+    /// Takes a whole write burst; its beats go through the port one a cycle, as if offered without
+    /// a gap.
     ///
     /// # Panics
-    /// If there is no room, data of an earlier burst is missing, or the burst is no aligned INCR burst inside 4 KiB.
+    /// If there is no room, data of an earlier burst is missing, or the burst is no aligned INCR
+    /// burst inside 4 KiB.
     pub fn push_write(&mut self, id: u8, address: u64, beats: &[WriteBeat]) {
         assert!(self.aw.iter().all(|b| b.given == b.beats), "an earlier burst lacks data");
         self.push_write_address(id, address, beats.len());
@@ -219,7 +224,8 @@ impl Ddr4 {
         self.is_quiet() && self.channel.is_idle() && self.staged.is_empty()
     }
 
-    /// Whether every burst has been answered and its answer taken. Durable writes may still wait for the DRAM.
+    /// Whether every burst has been answered and its answer taken. Durable writes may still wait
+    /// for the DRAM.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.ar.is_empty()
@@ -251,18 +257,20 @@ impl Ddr4 {
         Stats { row_hits: columns.saturating_sub(stats.row_misses), ..stats }
     }
 
-    /// Write bursts that have become durable since power-up: [`Ddr4::medium`] changes with no other event.
+    /// Write bursts that have become durable since power-up: [`Ddr4::medium`] changes with no other
+    /// event.
     pub fn durable_bursts(&self) -> u64 {
         self.durable_bursts
     }
 
-    /// Whether a power cut may drop or tear something: write data was handed over whose burst is not answered.
+    /// Whether a power cut may drop or tear something: write data was handed over whose burst is
+    /// not answered.
     pub fn owes_writes(&self) -> bool {
         !self.data.is_empty()
     }
 
-    /// The lines that a power cut now may change, and what they then hold. Of every write that was not answered, each beat that was handed over is kept,
-    /// dropped or torn at 8 bytes, by `seed`.
+    /// The lines that a power cut now may change, and what they then hold. Of every write that was
+    /// not answered, each beat that was handed over is kept, dropped or torn at 8 bytes, by `seed`.
     pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
         let mut rng = Rng::new(seed);
         let mut lines = BTreeMap::new();
@@ -319,7 +327,8 @@ impl Ddr4 {
         }
     }
 
-    /// Moves one beat of write data from the port towards the scheduler's queue, where there is room.
+    /// Moves one beat of write data from the port towards the scheduler's queue, where there is
+    /// room.
     fn enter_write_beat(&mut self) {
         if self.channel.queued_writes() + self.staged.len() >= self.config.controller.write_lines {
             return;

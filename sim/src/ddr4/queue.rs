@@ -91,15 +91,15 @@ impl Queue {
         request
     }
 
-    /// Marks the youngest request to a line, so that its removal can be awaited; whether there was one
-    /// that was not awaited yet.
+    /// Marks the youngest request to a line, so that its removal can be awaited; whether there was
+    /// one that was not awaited yet.
     pub fn await_line(&mut self, place: DramAddress) -> bool {
         let found = self.bank[place.bank as usize].iter_mut().rev().find(|r| r.place == place);
         found.is_some_and(|request| !std::mem::replace(&mut request.awaited, true))
     }
 
-    /// What a bank that has requests needs next: first-ready, first-come, but a request that arrived before
-    /// `old` is passed by none.
+    /// What a bank that has requests needs next: first-ready, first-come, but a request that
+    /// arrived before `old` is passed by none.
     #[inline]
     pub fn need(&self, bank: usize, banks: &Banks, old: u64) -> Need {
         let list = &self.bank[bank];

@@ -76,8 +76,8 @@ fn each_change_of_direction_costs_the_bus_turnaround() {
         let lines = 24_000.0;
         lines * 64.0 / measure::copy_bandwidth(DDR4, 300, batch, 2 * batch) * 300e6
     };
-    // From 32 to 64 lines a batch, 24000 / 64 fewer rounds. A round switches twice: tRTW - tCCD = 7 DRAM clocks, and
-    // CWL + burst + tWTR_S or _L - tCCD = 15 to 21, together 5.5 to 7 cycles.
+    // From 32 to 64 lines a batch, 24000 / 64 fewer rounds. A round switches twice: tRTW - tCCD = 7
+    // DRAM clocks, and CWL + burst + tWTR_S or _L - tCCD = 15 to 21, together 5.5 to 7 cycles.
     let round = (run(32) - run(64)) / (24_000.0 / 64.0);
     assert!((5.0..8.0).contains(&round), "{round} cycles a round");
 }

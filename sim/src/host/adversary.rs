@@ -28,7 +28,8 @@ impl Host {
                 let victim = self.cache.nth(pick(self.cache.len()));
                 self.evict(core, victim);
             }
-            // Only what is mapped with write-back caching is ever prefetched: a neighbour of what was used so.
+            // Only what is mapped with write-back caching is ever prefetched: a neighbour of what
+            // was used so.
             1 if !self.recent.is_empty() => {
                 let used = self.recent[pick(self.recent.len())];
                 self.prefetch(core, used, used + (random >> 32 & 1));

@@ -1,6 +1,8 @@
-//! The write-back cache over the PM windows, shared by all cores, which keep it coherent among themselves.
+//! The write-back cache over the PM windows, shared by all cores, which keep it coherent among
+//! themselves.
 //!
-//! A line may be in the cache before its fill has arrived: then only the bytes that were stored are known.
+//! A line may be in the cache before its fill has arrived: then only the bytes that were stored are
+//! known.
 
 use nearpm_interface::geometry::LINE;
 

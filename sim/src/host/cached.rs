@@ -74,7 +74,8 @@ impl Host {
             let mask = mask(range.start, range.len());
             if !self.cache.contains(number) {
                 if mask == u64::MAX {
-                    // A whole line is owned without being read (fast string stores, 64-byte stores).
+                    // A whole line is owned without being read (fast string stores, 64-byte
+                    // stores).
                     self.make_room(core);
                     self.cache.insert(number, None);
                 } else {
@@ -92,7 +93,8 @@ impl Host {
         Ok(())
     }
 
-    /// Puts a line into the cache and starts to fetch it, no faster than misses overlap. Where the core has to wait for that, others go on first.
+    /// Puts a line into the cache and starts to fetch it, no faster than misses overlap. Where the
+    /// core has to wait for that, others go on first.
     pub(super) fn start_fill(&mut self, core: usize, number: u64) -> Result<(), Blocked> {
         self.make_room(core);
         let (card, address) = self.windows.locate(number);

@@ -1,8 +1,9 @@
 //! A core's write-combining buffers.
 //!
-//! A buffer gathers stores to one line. What it holds leaves as one packet when it is full, and otherwise as packets of aligned eight
-//! bytes (SDM, volume 3, "Buffering of Write Combining Memory Locations"). Nothing orders buffers, or the pieces of one, until a fence.
-//! A line stored by MOVDIR64B lies in a buffer of its own and leaves in one piece.
+//! A buffer gathers stores to one line. What it holds leaves as one packet when it is full, and
+//! otherwise as packets of aligned eight bytes (SDM, volume 3, "Buffering of Write Combining Memory
+//! Locations"). Nothing orders buffers, or the pieces of one, until a fence. A line stored by
+//! MOVDIR64B lies in a buffer of its own and leaves in one piece.
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
@@ -121,7 +122,8 @@ impl Combiner {
         word
     }
 
-    /// Empties a buffer into pieces. With a random generator, a complete one may leave in pieces too, and pieces leave in any order.
+    /// Empties a buffer into pieces. With a random generator, a complete one may leave in pieces
+    /// too, and pieces leave in any order.
     pub fn drain(&mut self, buffer: usize, rng: Option<&mut Rng>) -> Vec<Piece> {
         let Buffer { piece, whole } = self.buffers.remove(buffer);
         let Some(rng) = rng else {

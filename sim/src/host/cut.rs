@@ -5,7 +5,8 @@ use crate::core::Activity;
 /// Something that can be seen at the card's ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event {
-    /// The card answered a write to a command page. The one that fills a slot is answered when its command is numbered.
+    /// The card answered a write to a command page. The one that fills a slot is answered when its
+    /// command is numbered.
     CommandAccepted,
     /// The card answered a write to persistent memory.
     WriteAccepted,
@@ -13,7 +14,8 @@ pub enum Event {
     ReadAnswered,
     /// A completion record left the card.
     Completion,
-    /// What the card shows of its inside, where [`crate::machine::Machine::watch_card`] asks for it.
+    /// What the card shows of its inside, where [`crate::machine::Machine::watch_card`] asks for
+    /// it.
     Inside(Activity),
 }
 
@@ -50,8 +52,9 @@ pub struct EventRecord {
 pub enum Cut {
     /// When the card reaches this cycle, counted from its power-up.
     AtCycle(u64),
-    /// Instead of the host's access of this number, from 1, counted from when the cut is armed. Every call that can notice a cut
-    /// counts: loads, stores, write-backs, fences, configuration, polls, charged time.
+    /// Instead of the host's access of this number, from 1, counted from when the cut is armed.
+    /// Every call that can notice a cut counts: loads, stores, write-backs, fences, configuration,
+    /// polls, charged time.
     AtAccess(u64),
     /// Some cycles after an event at any card, counted from when the cut is armed.
     AfterEvent {
@@ -69,13 +72,15 @@ pub enum Cut {
 pub struct CutRecord {
     /// Cycle of the card, since its power-up.
     pub cycle: u64,
-    /// Where it came instead of an access of the host: which one since the power-up, as [`Cut::AtAccess`] counts them.
+    /// Where it came instead of an access of the host: which one since the power-up, as
+    /// [`Cut::AtAccess`] counts them.
     pub access: Option<u64>,
     last: [Option<u64>; Event::ALL.len()],
 }
 
 impl CutRecord {
-    /// Cycles from the last event of a kind to the cut; `None` where there was none since the power-up.
+    /// Cycles from the last event of a kind to the cut; `None` where there was none since the
+    /// power-up.
     pub fn since(&self, event: Event) -> Option<u64> {
         self.last[event.index()].map(|cycle| self.cycle.saturating_sub(cycle))
     }

@@ -23,8 +23,8 @@ impl HostMemory {
         HostMemory { buffers: Vec::new(), next_bus: FIRST_BUS_ADDRESS }
     }
 
-    /// Gives zeroed memory and its bus address. Addresses are never given twice, so that a card that writes to a
-    /// buffer of before a power cut is found out.
+    /// Gives zeroed memory and its bus address. Addresses are never given twice, so that a card
+    /// that writes to a buffer of before a power cut is found out.
     pub fn allocate(&mut self, bytes: usize) -> u64 {
         let bus = self.next_bus;
         // A page without memory behind each buffer.

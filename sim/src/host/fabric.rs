@@ -1,9 +1,10 @@
 //! The links and the cards behind them, in one time.
 //!
-//! Packets towards a card lie in flight until their time; the cards are advanced only as far as somebody needs it: to deliver
-//! what has arrived, to wait for an answer, or to see what they have sent. So their time is never ahead of
-//! the latest moment that a core has reached or waits for, and a cut finds each packet where it is. All cards have one clock and stand
-//! at the same cycle; between them messages travel, so they run no further at once than a message takes.
+//! Packets towards a card lie in flight until their time; the cards are advanced only as far as
+//! somebody needs it: to deliver what has arrived, to wait for an answer, or to see what they have
+//! sent. So their time is never ahead of the latest moment that a core has reached or waits for,
+//! and a cut finds each packet where it is. All cards have one clock and stand at the same cycle;
+//! between them messages travel, so they run no further at once than a message takes.
 
 use nearpm_interface::geometry::LINE;
 
@@ -16,7 +17,8 @@ use super::peers::{PeerLinks, Peers};
 use super::slot::{Plug, Slot};
 use crate::core::Access;
 
-/// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest completion timeout of PCI Express.
+/// Cycles without an answer after which a card counts as hung: 10 ms at 300 MHz, the shortest
+/// completion timeout of PCI Express.
 pub const HANG_CYCLES: u64 = 3_000_000;
 
 /// Links, cards, host memory, power.
@@ -114,8 +116,8 @@ impl Fabric {
         self.slots.iter_mut().filter_map(|slot| slot.card.as_mut()).for_each(|card| card.watch(on));
     }
 
-    /// Whether a cut may come before `now_ps`, so that the cards must be brought there to know. What arrives by then may bring them
-    /// to the clock edge behind it.
+    /// Whether a cut may come before `now_ps`, so that the cards must be brought there to know.
+    /// What arrives by then may bring them to the clock edge behind it.
     #[inline]
     pub fn must_look(&self, now_ps: u64) -> bool {
         self.trigger.awaits_event() || self.trigger.cycle.is_some_and(|cycle| cycle <= self.cycle_at(now_ps))
@@ -172,7 +174,8 @@ impl Fabric {
         FetchId { card: card as u16, index }
     }
 
-    /// Waits for a read: when its data is at the core, and the line. `None` when the power failed first, or nobody answers.
+    /// Waits for a read: when its data is at the core, and the line. `None` when the power failed
+    /// first, or nobody answers.
     pub fn wait(&mut self, id: FetchId) -> Option<(u64, [u8; LINE])> {
         let slot = id.card as usize;
         while self.slots[slot].is_flying(id.index) {
@@ -195,7 +198,8 @@ impl Fabric {
         }
     }
 
-    /// When the answer to a read is at the core: `None` while the card has not given it, the present where nobody will.
+    /// When the answer to a read is at the core: `None` while the card has not given it, the
+    /// present where nobody will.
     pub fn answer_ps(&self, id: FetchId) -> Option<u64> {
         let slot = &self.slots[id.card as usize];
         if slot.card.is_none() {
@@ -214,7 +218,8 @@ impl Fabric {
         self.now_ps() + self.parameters.one_way_ps()
     }
 
-    /// Runs the cards to the next cycle at which one of them may answer, and no further than to one whose answer would be at a core at `limit_ps`.
+    /// Runs the cards to the next cycle at which one of them may answer, and no further than to one
+    /// whose answer would be at a core at `limit_ps`.
     pub fn next_cycle(&mut self, limit_ps: u64) {
         let limit = self.cycle_at(limit_ps.saturating_sub(self.parameters.one_way_ps()));
         let next = self.next_look(limit.min(self.cycle + HANG_CYCLES));
@@ -222,7 +227,8 @@ impl Fabric {
         self.advance(next);
     }
 
-    /// The next cycle at which the host has to look at the cards, at most `most`, but never the present: until then nothing arrives at one or leaves it.
+    /// The next cycle at which the host has to look at the cards, at most `most`, but never the
+    /// present: until then nothing arrives at one or leaves it.
     fn next_look(&self, most: u64) -> u64 {
         let outputs = self.slots.iter().filter_map(|slot| slot.card.as_ref()?.next_output());
         let arrivals = self.slots.iter().filter_map(|slot| Some(self.cycle_at(slot.next_packet()?)));
@@ -295,7 +301,8 @@ impl Fabric {
         }
     }
 
-    /// Runs the cards towards a cycle, as far as they need not know of each other, and lets them talk.
+    /// Runs the cards towards a cycle, as far as they need not know of each other, and lets them
+    /// talk.
     fn step(&mut self, stop: u64) {
         let stop = self.horizon(stop);
         self.cycle = stop;
@@ -315,7 +322,8 @@ impl Fabric {
         }
     }
 
-    /// Takes what the cards have answered and sent, in the order in which it left them, whenever the host looks for it.
+    /// Takes what the cards have answered and sent, in the order in which it left them, whenever
+    /// the host looks for it.
     fn collect(&mut self) {
         let mut outgoing = Vec::new();
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -334,7 +342,8 @@ impl Fabric {
         if self.slots[card].occupied_credits() < credits {
             return ready_ps;
         }
-        // What the core's time has seen comes first: it must not matter whether somebody has looked before.
+        // What the core's time has seen comes first: it must not matter whether somebody has looked
+        // before.
         self.run_to(ready_ps - self.parameters.leave_ps);
         self.collect();
         if self.slots[card].occupied_credits() < credits {

@@ -8,7 +8,8 @@ use nearpm_interface::registers::state::{BOOTING, REPLAYING};
 use super::cpu::{Host, Window};
 use super::{Bar, Region};
 
-/// Polls for the end of a function-level reset: more than the longest work that a card can have accepted takes.
+/// Polls for the end of a function-level reset: more than the longest work that a card can have
+/// accepted takes.
 const RESET_POLLS: u32 = 50_000;
 
 impl Host {
@@ -69,7 +70,8 @@ impl Host {
         Ok(())
     }
 
-    /// Function-level reset: asks the card for it, and waits until it has drained and forgotten its mappings.
+    /// Function-level reset: asks the card for it, and waits until it has drained and forgotten its
+    /// mappings.
     pub fn reset(&mut self, core: usize, card: usize) -> Result<(), PciError> {
         let region = Region { card, bar: Bar::Registers };
         let window = Window { region, caching: Caching::Uncached };

@@ -1,6 +1,7 @@
 //! When a packet leaves and when it arrives: a PCI Express link.
 //!
-//! What has left may be held on its way, as a switch does whose buffers are full: the packets behind it wait, and who sent them knows nothing of it.
+//! What has left may be held on its way, as a switch does whose buffers are full: the packets
+//! behind it wait, and who sent them knows nothing of it.
 
 use super::parameters::Parameters;
 

@@ -1,4 +1,5 @@
-//! The host: processors with caches that are not coherent with the cards, a link to each card, host memory, and one power cord for all.
+//! The host: processors with caches that are not coherent with the cards, a link to each card, host
+//! memory, and one power cord for all.
 //!
 //! | module | holds |
 //! |---|---|
@@ -18,13 +19,16 @@
 //! | `combine` | a core's write-combining buffers |
 //! | `dma` | host memory that the card may write |
 //!
-//! **Fault model.** At a power cut the card saves what its energy allows and its memory keeps, drops or tears what it has not
-//! answered. All cards and the host lose their power in the same cycle. Messages between cards are lost. Posted writes that had arrived at the card are the card's; those on the link, in write-combining
-//! buffers and in dirty cache lines are lost; so is host memory. [`Behaviour::Adversarial`] does, by seed, what the
-//! contract of the processor permits and programs tend to forget: evict and prefetch any line at any time, drain buffers late, in pieces, in
-//! any order, and put write-backs off until the fence.
+//! **Fault model.** At a power cut the card saves what its energy allows and its memory keeps,
+//! drops or tears what it has not answered. All cards and the host lose their power in the same
+//! cycle. Messages between cards are lost. Posted writes that had arrived at the card are the
+//! card's; those on the link, in write-combining buffers and in dirty cache lines are lost; so is
+//! host memory. [`Behaviour::Adversarial`] does, by seed, what the contract of the processor
+//! permits and programs tend to forget: evict and prefetch any line at any time, drain buffers
+//! late, in pieces, in any order, and put write-backs off until the fence.
 //!
-//! Not modelled: translation, instruction fetch, contention between cores other than on the link, caches above host memory.
+//! Not modelled: translation, instruction fetch, contention between cores other than on the link,
+//! caches above host memory.
 
 mod adversary;
 mod cache;

@@ -1,7 +1,8 @@
 //! What things cost on the host, in picoseconds, with sources.
 //!
-//! Sources: *paper* is NearPM (EuroSys '23); *SDM* is Intel's Software Developer's Manual; *PCIe* is the PCI Express Base
-//! Specification 3.0. Where no published figure exists the comment says "estimate".
+//! Sources: *paper* is NearPM (EuroSys '23); *SDM* is Intel's Software Developer's Manual; *PCIe*
+//! is the PCI Express Base Specification 3.0. Where no published figure exists the comment says
+//! "estimate".
 
 /// Bytes from which a checksum is worth splitting into chains.
 const LONG_CHECKSUM_BYTES: u64 = 1024;
@@ -9,7 +10,8 @@ const LONG_CHECKSUM_BYTES: u64 = 1024;
 /// How caches and buffers behave where the processor's contract leaves them free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// As processors mostly do: least recently used lines are evicted, full buffers drain at once, write-backs start at once.
+    /// As processors mostly do: least recently used lines are evicted, full buffers drain at once,
+    /// write-backs start at once.
     Ordinary,
     /// By seed, the worst that is permitted.
     Adversarial {
@@ -25,8 +27,9 @@ pub enum Behaviour {
 pub struct Parameters {
     /// A load that misses, from an idle card: 436 ns (paper, section 7).
     pub load_miss_ps: u64,
-    /// Part of [`Parameters::load_miss_ps`] that an idle card takes, port to port. The link takes the rest. It is the
-    /// time of the card's own idle read on the RTL and the fitted model: 27 cycles of memory, 12 of host port and queue, at 300 MHz.
+    /// Part of [`Parameters::load_miss_ps`] that an idle card takes, port to port. The link takes
+    /// the rest. It is the time of the card's own idle read on the RTL and the fitted model: 27
+    /// cycles of memory, 12 of host port and queue, at 300 MHz.
     pub card_read_ps: u64,
     /// Misses in flight on average, in hundredths: 4.2, from the fit of the paper's figure 17.
     pub load_parallelism_percent: u64,
@@ -34,8 +37,8 @@ pub struct Parameters {
     pub look_ahead_lines: u64,
     /// A load or store that hits: L1 and L2 mixed, estimate.
     pub hit_ps: u64,
-    /// CRC-32C of eight bytes: one instruction of three cycles at 3 GHz, each waiting for the one before (Intel optimization
-    /// manual; the latency is the same since Nehalem).
+    /// CRC-32C of eight bytes: one instruction of three cycles at 3 GHz, each waiting for the one
+    /// before (Intel optimization manual; the latency is the same since Nehalem).
     pub checksum_word_ps: u64,
     /// CRC-32C of eight bytes of a long run: three interleaved chains.
     pub checksum_long_word_ps: u64,
@@ -45,23 +48,27 @@ pub struct Parameters {
     pub write_back_ps: u64,
     /// Fence that has nothing to wait for: estimate, 30 cycles at 3 GHz.
     pub fence_ps: u64,
-    /// From the departure of the last posted write to the end of a fence behind it. 0 on a link with posted writes, whose root port takes
-    /// them; the trip to the memory controller where writes are acknowledged (DDR, CXL).
+    /// From the departure of the last posted write to the end of a fence behind it. 0 on a link
+    /// with posted writes, whose root port takes them; the trip to the memory controller where
+    /// writes are acknowledged (DDR, CXL).
     pub fence_drain_ps: u64,
     /// A posted write from the core to the root port: estimate, a mesh crossing of about 60 cycles.
     pub leave_ps: u64,
-    /// Posted writes that a core has under way to the root port before it stalls: 12 line fill buffers (SDM).
+    /// Posted writes that a core has under way to the root port before it stalls: 12 line fill
+    /// buffers (SDM).
     pub core_posted: u64,
     /// Write-combining buffers of a core: 10 line fill buffers that may be used so (SDM).
     pub combine_buffers: usize,
     /// Lines that the caches hold: 1 MiB, a core's L2.
     pub cache_lines: usize,
-    /// Link rate after encoding, in bytes per microsecond: PCIe 3.0 x8, 8 x 8 GT/s x 128/130 = 7877.
+    /// Link rate after encoding, in bytes per microsecond: PCIe 3.0 x8, 8 x 8 GT/s x
+    /// 128/130 = 7877.
     pub link_bytes_per_us: u64,
-    /// Bytes around the payload of a packet: header 16, framing and LCRC 8, share of DLLPs 2 (PCIe; 64-byte payloads on x16
-    /// then run at 11.2 GB/s).
+    /// Bytes around the payload of a packet: header 16, framing and LCRC 8, share of DLLPs 2 (PCIe;
+    /// 64-byte payloads on x16 then run at 11.2 GB/s).
     pub packet_overhead: u64,
-    /// Posted writes that the card's port has room for before it returns credits: 64 headers, estimate.
+    /// Posted writes that the card's port has room for before it returns credits: 64 headers,
+    /// estimate.
     pub posted_credits: usize,
     /// All cards lie behind one link, as several on one board do; otherwise each has its own.
     pub shared_link: bool,
@@ -71,11 +78,13 @@ pub struct Parameters {
     pub poll_miss_ps: u64,
     /// From the interrupt message to the waiting thread: estimate, 2 us.
     pub interrupt_ps: u64,
-    /// Between two looks at a lock that another core holds: `pause`, and the lock's line, which moves between caches; estimate, 20 ns.
+    /// Between two looks at a lock that another core holds: `pause`, and the lock's line, which
+    /// moves between caches; estimate, 20 ns.
     pub lock_ps: u64,
     /// Cycles of the card that the save energy lasts for at a power cut.
     pub save_cycles: u64,
-    /// What programs say they will use is fetched ahead; otherwise that is ignored, as if they did not say it.
+    /// What programs say they will use is fetched ahead; otherwise that is ignored, as if they did
+    /// not say it.
     pub fetches_ahead: bool,
     /// What caches and buffers do.
     pub behaviour: Behaviour,

@@ -1,7 +1,8 @@
 //! The links between cards: every message of a card goes to every other one.
 //!
-//! **Fault model.** A link delivers a message after its latency, once, in order; at a power cut what is under way is lost. With
-//! `adversary`, by seed, it drops, doubles and delays each copy of a message, so that copies also overtake each other.
+//! **Fault model.** A link delivers a message after its latency, once, in order; at a power cut
+//! what is under way is lost. With `adversary`, by seed, it drops, doubles and delays each copy of
+//! a message, so that copies also overtake each other.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,9 @@ use crate::rng::Rng;
 /// What connects the cards of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peers {
-    /// From a card's port to the port of another one, in picoseconds. Two serial transceivers and a cable between neighbouring cards: 400 ns,
-    /// estimate. A message occupies a link for 2 ns at most, which is left out.
+    /// From a card's port to the port of another one, in picoseconds. Two serial transceivers and a
+    /// cable between neighbouring cards: 400 ns, estimate. A message occupies a link for 2 ns at
+    /// most, which is left out.
     pub latency_ps: u64,
     /// What a test lets the links do.
     pub adversary: Option<Mischief>,
@@ -70,7 +72,8 @@ impl PeerLinks {
         self.flight.is_empty()
     }
 
-    /// How far cards may run by themselves from a cycle on: nothing arrives before, whatever they send meanwhile.
+    /// How far cards may run by themselves from a cycle on: nothing arrives before, whatever they
+    /// send meanwhile.
     pub fn horizon(&self, now: u64, period_ps: u64) -> u64 {
         let next = self.flight.first_key_value().map_or(u64::MAX, |((arrival, _), _)| *arrival);
         next.min(now + self.latency(period_ps)).max(now + 1)

@@ -8,7 +8,8 @@ pub fn mask(start: usize, length: usize) -> u64 {
 /// Start of the aligned piece, range in the piece, range in the data.
 pub type Part = (u64, std::ops::Range<usize>, std::ops::Range<usize>);
 
-/// Splits a range at multiples of `size`: start of the aligned piece, range in the piece, range in the data.
+/// Splits a range at multiples of `size`: start of the aligned piece, range in the piece, range in
+/// the data.
 pub fn split(offset: u64, length: usize, size: u64) -> impl Iterator<Item = Part> {
     let end = offset + length as u64;
     let mut at = offset;

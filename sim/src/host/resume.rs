@@ -1,10 +1,13 @@
 //! How far an access has come that takes time, where other cores go on meanwhile.
 //!
-//! A core alone waits inside its access: the cards run until the answer is there. Where cores take turns that would run the cards ahead of the
-//! others, whose packets would come late. There an access stops instead at what it waits for ([`Blocked`]), and is called again with the same
-//! [`Progress`] when that is answered. It stops as well before it sends a packet later than it has begun: packets leave in the order in which they
-//! are sent, so one of a later time would hold up what other cores have to send before. What an access waits for beside its own lines (room in the
-//! cache, credits of the link) it waits for at once: a line that is evicted was asked for long ago, and credits are a matter of the link that all share.
+//! A core alone waits inside its access: the cards run until the answer is there. Where cores take
+//! turns that would run the cards ahead of the others, whose packets would come late. There an
+//! access stops instead at what it waits for ([`Blocked`]), and is called again with the same
+//! [`Progress`] when that is answered. It stops as well before it sends a packet later than it has
+//! begun: packets leave in the order in which they are sent, so one of a later time would hold up
+//! what other cores have to send before. What an access waits for beside its own lines (room in the
+//! cache, credits of the link) it waits for at once: a line that is evicted was asked for long ago,
+//! and credits are a matter of the link that all share.
 
 use super::packet::FetchId;
 

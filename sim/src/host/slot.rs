@@ -15,7 +15,8 @@ use crate::core::{Access, CardCore, DmaWrite, Medium};
 pub(crate) enum Plug {
     /// A card that comes back.
     Card(Box<dyn CardCore>),
-    /// A function whose configuration space is there, and whose BARs read as all ones; the medium is not touched.
+    /// A function whose configuration space is there, and whose BARs read as all ones; the medium
+    /// is not touched.
     Silent(Medium),
     /// Nothing: configuration space reads as all ones, too; the medium is not touched.
     Absent(Medium),
@@ -183,7 +184,8 @@ impl Slot {
         }
     }
 
-    /// Takes what the card, which is the `number`-th, has answered, and gives what leaves it towards the host.
+    /// Takes what the card, which is the `number`-th, has answered, and gives what leaves it
+    /// towards the host.
     pub fn collect(&mut self, number: usize, trigger: &mut Trigger) -> Vec<Outgoing> {
         let Some(mut card) = self.card.take() else { return Vec::new() };
         while let Some((activity, cycle)) = card.take_activity() {

@@ -3,7 +3,8 @@
 /// Makes the struct, and the sum of two.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// Counters since the machine was made: of one card, or the sum over all with what belongs to none.
+        /// Counters since the machine was made: of one card, or the sum over all with what belongs
+        /// to none.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Statistics {
             $($(#[$doc])* pub $name: u64,)+

@@ -29,7 +29,8 @@ impl Host {
         Ok(())
     }
 
-    /// When a core can go on that has stopped, if the card has answered it: at once where nobody will, or where another core has seen to it.
+    /// When a core can go on that has stopped, if the card has answered it: at once where nobody
+    /// will, or where another core has seen to it.
     pub fn answer_ps(&mut self, blocked: Blocked) -> Option<u64> {
         // A turn comes at the core's own time.
         let Blocked::Read { read, line } = blocked else { return Some(0) };

@@ -1,4 +1,5 @@
-//! Accesses around the caches: uncached, write-combining, and what leaves the core as a posted write.
+//! Accesses around the caches: uncached, write-combining, and what leaves the core as a posted
+//! write.
 
 use nearpm_interface::geometry::{COMMAND_PAGE_BYTES, LINE, LINE_U64};
 
@@ -74,7 +75,8 @@ impl Host {
         }
     }
 
-    /// An ordinary processor empties its write-combining buffers before an uncached access; no program may count on it.
+    /// An ordinary processor empties its write-combining buffers before an uncached access; no
+    /// program may count on it.
     pub(super) fn drain_for_uncached(&mut self, core: usize) {
         while self.adversary.is_none() && !self.cores[core].combiner.is_empty() {
             self.drain(core, 0);

@@ -1,4 +1,5 @@
-//! What a driver sees of a card: its PCI function, mappings of its BARs, and host memory that it may write.
+//! What a driver sees of a card: its PCI function, mappings of its BARs, and host memory that it
+//! may write.
 
 use std::ops::Range;
 

@@ -25,7 +25,8 @@ impl Shared {
     }
 
     fn lock(&self) -> Guard<'_> {
-        // A panic inside an access is a simulator's bug; what is looked at afterwards is for its message.
+        // A panic inside an access is a simulator's bug; what is looked at afterwards is for its
+        // message.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,7 +38,8 @@ impl Shared {
         f(&mut inside.host, core)
     }
 
-    /// An access by this thread's core, which waits for nothing but its turn: the first one without power unwinds.
+    /// An access by this thread's core, which waits for nothing but its turn: the first one without
+    /// power unwinds.
     pub fn access<R>(&self, f: impl FnOnce(&mut Host, usize) -> R) -> R {
         let mut f = Some(f);
         self.access_resumable(|host, core| Ok(f.take().expect("it does not stop")(host, core)))
@@ -114,7 +116,8 @@ impl Shared {
         inside.turns = None;
     }
 
-    /// Waits for the first turn of this thread's core, which takes part until what is returned is dropped.
+    /// Waits for the first turn of this thread's core, which takes part until what is returned is
+    /// dropped.
     pub fn take_part(&self, core: usize) -> Part<'_> {
         drop(self.sleep(self.lock(), core));
         Part { shared: self, core }

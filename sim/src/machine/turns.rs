@@ -57,9 +57,10 @@ impl Turns {
         self.wakes[core].clone()
     }
 
-    /// Gives the turn to the core that can go on first, and says to which. The cards run until it is known: while the answer to one core may come
-    /// before the others' time, and so never past a moment at which another core may send them something. Where all wait, and no card answers, every
-    /// one is woken to learn that.
+    /// Gives the turn to the core that can go on first, and says to which. The cards run until it
+    /// is known: while the answer to one core may come before the others' time, and so never past a
+    /// moment at which another core may send them something. Where all wait, and no card answers,
+    /// every one is woken to learn that.
     pub fn choose(&mut self, host: &mut Host) -> Option<usize> {
         let end = host.fabric.cycle() + HANG_CYCLES;
         while !self.hangs && host.fabric.cycle() < end {

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A meter that a caller shares with cards: spans of cycles in which units had commands, from the issue of the first to the retirement of the last.
+/// A meter that a caller shares with cards: spans of cycles in which units had commands, from the
+/// issue of the first to the retirement of the last.
 #[derive(Debug, Default)]
 pub struct Busy(Mutex<Spans>);
 

@@ -73,7 +73,8 @@ pub(super) enum Signal {
     Hear,
 }
 
-/// Most units of a transaction-level card: twice those of the RTL, for what more of them would bring.
+/// Most units of a transaction-level card: twice those of the RTL, for what more of them would
+/// bring.
 pub const MOST_UNITS: usize = 2 * UNITS;
 
 /// How a card is made.
@@ -83,10 +84,12 @@ pub struct Config {
     pub card_mhz: u64,
     /// Stage latencies.
     pub timing: Timing,
-    /// NearPM units, 1 to [`MOST_UNITS`]. The RTL has [`UNITS`]: another number is a card that was not built, with the same stages.
+    /// NearPM units, 1 to [`MOST_UNITS`]. The RTL has [`UNITS`]: another number is a card that was
+    /// not built, with the same stages.
     pub units: usize,
-    /// Hundredths of a cycle for which a line that is written keeps the memory port busy: 100 on the card's own data path of a line a
-    /// cycle, more for a narrower bus between units and memory.
+    /// Hundredths of a cycle for which a line that is written keeps the memory port busy: 100 on
+    /// the card's own data path of a line a cycle, more for a narrower bus between units and
+    /// memory.
     pub line_percent: u64,
     /// Form of the memory.
     pub memory: Kind,

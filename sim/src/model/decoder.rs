@@ -22,7 +22,8 @@ pub struct Context<'a> {
     pub device: u32,
     /// The device speaks to others, or the command was accepted when it did.
     pub reaches_others: bool,
-    /// The command has waited for other devices: it was accepted before what may have happened to its mapping since.
+    /// The command has waited for other devices: it was accepted before what may have happened to
+    /// its mapping since.
     pub released: bool,
     /// Bytes of persistent memory.
     pub pm_bytes: u64,

@@ -9,9 +9,11 @@ pub enum Fault {
     CommandPassesHeldStore,
     /// Host loads wait for nothing (C1).
     LoadsAreNotOrdered,
-    /// Ordered commands wait only for conflicts, not for all earlier commands of (pool, thread) (C1, C4).
+    /// Ordered commands wait only for conflicts, not for all earlier commands of (pool, thread)
+    /// (C1, C4).
     CommitIsNotOrdered,
-    /// A command retires when its writes have been handed to the memory, not when they were answered (C2).
+    /// A command retires when its writes have been handed to the memory, not when they were
+    /// answered (C2).
     ReleaseBeforeAnswer,
     /// A filled slot executes whatever its checksum (C3).
     HalfCommandExecutes,
@@ -25,7 +27,8 @@ pub enum Fault {
     CommitAfterFailedLog,
     /// Exact copies write the whole lines that they touch (C6).
     RollbackRoundsToLines,
-    /// The head of the save is written before the body, and its seal is not checked (C7). Each alone does no harm.
+    /// The head of the save is written before the body, and its seal is not checked (C7). Each
+    /// alone does no harm.
     TornSaveIsReplayed,
     /// Any valid save is replayed, whatever the arm word says (C7).
     TornSaveFallsBack,
@@ -37,7 +40,8 @@ pub enum Fault {
     ResetDropsWork,
     /// A commit waits for no other device (several devices).
     SynchronisesWithNobody,
-    /// A device reports when a commit is accepted, not when everything of its thread before it is durable (several devices).
+    /// A device reports when a commit is accepted, not when everything of its thread before it is
+    /// durable (several devices).
     ReportsWhenAccepted,
     /// A device reports a commit that stays behind one that waits (several devices).
     ReportsBehindParked,
@@ -45,7 +49,8 @@ pub enum Fault {
     LaterPassesParked,
     /// A command that waits for other devices keeps its request slot (several devices, C10).
     ParkedHoldsItsSlot,
-    /// A command that finds no place to wait in stops the command port instead of being refused (several devices, C10).
+    /// A command that finds no place to wait in stops the command port instead of being refused
+    /// (several devices, C10).
     FullTableStalls,
     /// Commands that wait for other devices are not in the save (several devices, C7).
     ParkedIsNotSaved,

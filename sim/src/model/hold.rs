@@ -1,4 +1,5 @@
-//! What a failed log holds: nobody waits for the unmap that ends it, since that is a later access of the host (C10).
+//! What a failed log holds: nobody waits for the unmap that ends it, since that is a later access
+//! of the host (C10).
 
 use nearpm_interface::status::Status;
 
@@ -7,7 +8,8 @@ use super::item::Item;
 use super::trace::What;
 
 impl ModelCard {
-    /// Asks for a look at what is held, once the rows of what was numbered in this cycle are complete.
+    /// Asks for a look at what is held, once the rows of what was numbered in this cycle are
+    /// complete.
     pub(super) fn hold_wanted(&mut self) {
         if self.order.has_failed() && !self.hold_due {
             self.hold_due = true;
@@ -15,8 +17,8 @@ impl ModelCard {
         }
     }
 
-    /// Decides about everything that is held, in the order of arrival: stores are kept as long as there is room, loads are answered,
-    /// and commands behind a kept store are refused.
+    /// Decides about everything that is held, in the order of arrival: stores are kept as long as
+    /// there is room, loads are answered, and commands behind a kept store are refused.
     pub(super) fn on_hold(&mut self) {
         self.hold_due = false;
         if self.quiesce {

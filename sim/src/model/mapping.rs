@@ -111,8 +111,8 @@ impl AddressMap {
         }
     }
 
-    /// Restores an entry before a replay: not latched and not closing, since the failed log or the unmap is among the
-    /// saved items and does it again.
+    /// Restores an entry before a replay: not latched and not closing, since the failed log or the
+    /// unmap is among the saved items and does it again.
     pub fn restore(&mut self, entry: usize, saved: &SavedMapping) {
         self.entries[entry] = (saved.flags & IN_USE != 0).then_some(Mapping {
             pool: saved.pool,

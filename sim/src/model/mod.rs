@@ -1,7 +1,8 @@
 //! The transaction-level card: the behaviour of the RTL and its timing, for millions of commands.
 //!
-//! [`ModelCard`] is event-driven: nothing is computed for a cycle in which nothing happens, and a run depends on nothing but
-//! the medium, the accesses and their cycles. Its parts are the units of `docs/hardware.md` under their names:
+//! [`ModelCard`] is event-driven: nothing is computed for a cycle in which nothing happens, and a
+//! run depends on nothing but the medium, the accesses and their cycles. Its parts are the units of
+//! `docs/hardware.md` under their names:
 //!
 //! | module | units |
 //! |---|---|
@@ -20,9 +21,9 @@
 //! | [`trace`], [`monitor`] | what happened, and whether its order was right |
 //! | [`fault`] | protections that tests disable |
 //!
-//! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is one event, so that a
-//! unit starts to write when a read burst is whole. Its card has one memory port: what a second one changes
-//! is time alone, and that is measured on the RTL.
+//! **What it leaves out.** Cycles inside a unit's pipeline are constants, not registers; a burst is
+//! one event, so that a unit starts to write when a read burst is whole. Its card has one memory
+//! port: what a second one changes is time alone, and that is measured on the RTL.
 
 mod answers;
 mod busy;

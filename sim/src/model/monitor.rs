@@ -1,11 +1,12 @@
 //! Checks a trace against the order rules of Partitioned Persist Ordering.
 //!
-//! Invariants 1 and 2 of NearPM (section 4) say that accesses of host and card to a shared line happen, and persist, in program
-//! order. Order numbers are the order of arrival, so both hold if no item is issued while a conflicting item
-//! with a lower number is live: it has read what it reads and its writes were answered only once it retired. Ordered
-//! commands wait for every earlier command of their mapping entry in the same way. That *retired* means *answered* (rule C2 of
-//! `docs/contract.md`) is checked as well: between issue and retirement the memory answered a write of every line that
-//! the item writes.
+//! Invariants 1 and 2 of NearPM (section 4) say that accesses of host and card to a shared line
+//! happen, and persist, in program order. Order numbers are the order of arrival, so both hold if
+//! no item is issued while a conflicting item with a lower number is live: it has read what it
+//! reads and its writes were answered only once it retired. Ordered commands wait for every earlier
+//! command of their mapping entry in the same way. That *retired* means *answered* (rule C2 of
+//! `docs/contract.md`) is checked as well: between issue and retirement the memory answered a write
+//! of every line that the item writes.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +102,8 @@ impl Monitor {
         }
     }
 
-    /// The memory answered a write. No two items that write a line are issued at once, so it is known whose it was.
+    /// The memory answered a write. No two items that write a line are issued at once, so it is
+    /// known whose it was.
     fn answer(&mut self, written: Span) {
         for live in self.live.values_mut().filter(|l| l.issued) {
             live.durable += live.ranges.write.iter().map(|w| w.common(written)).sum::<u64>();

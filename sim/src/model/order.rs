@@ -1,4 +1,5 @@
-//! OrderingPoint, DependencyMatrix, RequestSlots and the lines of HostQueue: what is live, and what waits for what.
+//! OrderingPoint, DependencyMatrix, RequestSlots and the lines of HostQueue: what is live, and what
+//! waits for what.
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::{Descriptor, descriptor};
@@ -19,7 +20,8 @@ pub struct Slot {
     pub descriptor: Descriptor,
     /// Order number.
     pub order: u64,
-    /// Order number under which it was accepted: another one where it was replayed, or has waited for other devices.
+    /// Order number under which it was accepted: another one where it was replayed, or has waited
+    /// for other devices.
     pub accepted: u64,
     /// Page that it came from.
     pub page: u8,
@@ -27,7 +29,8 @@ pub struct Slot {
     pub entry: u8,
     /// Instruction at which a replay resumes; 0 for the entry of the program.
     pub resume: u8,
-    /// A log that failed, or a command that was blocked: it holds its ranges against host accesses until its mapping goes.
+    /// A log that failed, or a command that was blocked: it holds its ranges against host accesses
+    /// until its mapping goes.
     pub failed: bool,
     /// It waits for a store that is kept for a failed log, and is refused for that.
     pub blocked: bool,
@@ -168,7 +171,8 @@ impl Order {
         self.parking().any(|slot| slot.entry == entry)
     }
 
-    /// Whether a live command of a mapping entry that was accepted before another one has waited for other devices.
+    /// Whether a live command of a mapping entry that was accepted before another one has waited
+    /// for other devices.
     pub fn has_released(&self, entry: u8, before: u64) -> bool {
         let released = |slot: &Slot| slot.released && slot.entry == entry && slot.accepted < before;
         bits(self.live & SLOT_BITS).any(|bit| released(&self.slots[bit as usize]))
@@ -189,7 +193,8 @@ impl Order {
         self.issued |= 1 << item.bit();
     }
 
-    /// Whether nothing live can go on: all of it is failed, or a store that is kept for what has failed.
+    /// Whether nothing live can go on: all of it is failed, or a store that is kept for what has
+    /// failed.
     pub fn is_stuck(&self) -> bool {
         self.live & !self.failed & !self.kept == 0
     }
@@ -204,7 +209,8 @@ impl Order {
         self.failed == SLOT_BITS
     }
 
-    /// The oldest host line that waits for a failed slot, directly or through other items, and about which nothing is decided yet.
+    /// The oldest host line that waits for a failed slot, directly or through other items, and
+    /// about which nothing is decided yet.
     pub fn held_line(&self) -> Option<u8> {
         let mut held = self.failed | self.kept;
         loop {
@@ -229,7 +235,8 @@ impl Order {
         room
     }
 
-    /// The commands that wait for a kept store and were not refused yet; they count as refused from now on.
+    /// The commands that wait for a kept store and were not refused yet; they count as refused from
+    /// now on.
     pub fn block(&mut self) -> Vec<u8> {
         let waits = |&bit: &u32| self.rows[bit as usize] & self.kept != 0;
         let blocked: Vec<u32> = bits(self.live & SLOT_BITS & !self.failed & !self.issued).filter(waits).collect();
@@ -280,9 +287,9 @@ impl Order {
         self.enter(Item::Line(line), row, ranges)
     }
 
-    /// Live host lines, a bit each, that an access to this line address conflicts with: those to the
-    /// same line, all if it stores, else those that store. [`Ranges::conflicts`] says the same of each
-    /// one's ranges, for many times the work.
+    /// Live host lines, a bit each, that an access to this line address conflicts with: those to
+    /// the same line, all if it stores, else those that store. [`Ranges::conflicts`] says the same
+    /// of each one's ranges, for many times the work.
     fn lines_that_conflict(&self, address: u64, stores: bool) -> u64 {
         let same = self.addresses.iter().rev().fold(0, |same, other| same << 1 | u64::from(*other == address));
         let live = (self.live >> REQUEST_SLOTS) as u64;
@@ -314,7 +321,8 @@ impl Order {
         self.clear(bit, column)
     }
 
-    /// Keeps the slot of a failed log or of a blocked command live: it lets commands go on and holds host accesses.
+    /// Keeps the slot of a failed log or of a blocked command live: it lets commands go on and
+    /// holds host accesses.
     pub fn fail(&mut self, slot: u8) -> impl Iterator<Item = Item> + use<> {
         let bit = Item::Slot(slot).bit();
         self.failed |= 1 << bit;

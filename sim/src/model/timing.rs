@@ -1,7 +1,8 @@
 //! Every latency of the card, in card cycles, under the unit that it stands for.
 //!
-//! The values are fitted on micro-traces of the RTL, and on nothing else: no figure of a workload ever changes them. A test
-//! of the `nearpm-tests` package runs the micro-traces and says which value has to change when the RTL did.
+//! The values are fitted on micro-traces of the RTL, and on nothing else: no figure of a workload
+//! ever changes them. A test of the `nearpm-tests` package runs the micro-traces and says which
+//! value has to change when the RTL did.
 
 /// Beats of a direction batch at the memory port; a constant of the hardware, not fitted.
 pub const BATCH_BEATS: u32 = 32;
@@ -80,7 +81,8 @@ timing! {
     read_to_write = 2,
     /// DmaEngine: one burst of a direction to the next.
     burst_gap = 0,
-    /// MetadataGenerator, LoadStoreUnit: the operation at the front to its write burst at the memory port.
+    /// MetadataGenerator, LoadStoreUnit: the operation at the front to its write burst at the
+    /// memory port.
     word_to_write = 6,
     /// NearPmUnit: last B to `done` at the dispatcher.
     unit_done = 3,

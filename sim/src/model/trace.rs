@@ -44,7 +44,8 @@ pub enum What {
         /// Status code of a command; 0 for a host access.
         status: u8,
     },
-    /// A command waits for other devices, or behind one that does: it left its slot and holds nothing.
+    /// A command waits for other devices, or behind one that does: it left its slot and holds
+    /// nothing.
     Parked {
         /// Its slot.
         item: Item,

@@ -1,6 +1,7 @@
 //! The queue of coming events: constant time for the near future, a heap for the rest.
 //!
-//! Events of one cycle come out in the order in which they were put in, so that a run depends on nothing but its input.
+//! Events of one cycle come out in the order in which they were put in, so that a run depends on
+//! nothing but its input.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

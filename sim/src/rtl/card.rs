@@ -19,11 +19,12 @@ use crate::ddr4::Config;
 const RESET_CYCLES: u64 = 16;
 /// Cycles after it until the ports are used: the reset passes synchronisers inside the card.
 const RELEASE_CYCLES: u64 = 16;
-/// Cycles without any traffic at the ports after which the card counts as idle. Longer than any pause inside
-/// a command, all of whose steps but a few go to memory.
+/// Cycles without any traffic at the ports after which the card counts as idle. Longer than any
+/// pause inside a command, all of whose steps but a few go to memory.
 pub const QUIET_CYCLES: u64 = 256;
 
-/// A Verilated card with its memory. One call of the model per cycle, which does not simulate a cycle that changes nothing but counters.
+/// A Verilated card with its memory. One call of the model per cycle, which does not simulate a
+/// cycle that changes nothing but counters.
 pub struct RtlCard {
     pins: Pins,
     clock: Port,
@@ -44,7 +45,8 @@ pub struct RtlCard {
 }
 
 impl RtlCard {
-    /// Resets the card. With `traced`, every edge goes to the waveform that is open on the instance.
+    /// Resets the card. With `traced`, every edge goes to the waveform that is open on the
+    /// instance.
     pub fn new(model: Instance, memory: Config, medium: Medium, card_mhz: u64, traced: bool) -> Result<Self, Error> {
         let mut pins = Pins::new(model);
         let clock = pins.model.port("clk")?;
@@ -78,8 +80,9 @@ impl RtlCard {
         self.memory.plant_error(address);
     }
 
-    /// Takes the power away. In the cycles that follow the card lives on its energy and saves; the medium that it leaves when that ends
-    /// is what [`CardCore::power_fail`] without further energy gives.
+    /// Takes the power away. In the cycles that follow the card lives on its energy and saves; the
+    /// medium that it leaves when that ends is what [`CardCore::power_fail`] without further energy
+    /// gives.
     pub fn lose_power(&mut self) {
         self.slaves.cut();
         self.peers.cut();
@@ -106,12 +109,14 @@ impl RtlCard {
         self.pins.model.skipped_edges()
     }
 
-    /// Writes that have become durable since power-up: [`RtlCard::contents`] changes with no other event.
+    /// Writes that have become durable since power-up: [`RtlCard::contents`] changes with no other
+    /// event.
     pub fn durable_bursts(&self) -> u64 {
         self.memory.durable_bursts()
     }
 
-    /// The lines that [`CardCore::power_fail`] without energy would change now, and what they would hold.
+    /// The lines that [`CardCore::power_fail`] without energy would change now, and what they would
+    /// hold.
     pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
         self.memory.lines_after_power_fail(seed)
     }
@@ -209,7 +214,8 @@ impl CardCore for RtlCard {
         self.memory.medium()
     }
 
-    /// True when no port has had traffic for a while. The caller may not skip time on it, only stop waiting.
+    /// True when no port has had traffic for a while. The caller may not skip time on it, only stop
+    /// waiting.
     fn is_idle(&self) -> bool {
         self.cycle - self.busy >= QUIET_CYCLES
     }

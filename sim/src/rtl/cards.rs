@@ -10,8 +10,9 @@ use crate::core::{CardCore, Medium};
 use crate::ddr4::Config;
 use crate::machine::Power;
 
-/// The card's registers that software reads, of which those that change while no port does count cycles and do nothing else: `hdl/tests/registers.rs` looks
-/// at their Verilog, and `tests/tests/cosimulation.rs` compares whole cards with and without.
+/// The card's registers that software reads, of which those that change while no port does count
+/// cycles and do nothing else: `hdl/tests/registers.rs` looks at their Verilog, and
+/// `tests/tests/cosimulation.rs` compares whole cards with and without.
 const COUNTERS: &str = "registers.r_";
 
 /// How cards are run.
@@ -21,7 +22,8 @@ pub struct Options {
     pub mhz: u64,
     /// The memory behind each of its memory ports.
     pub memory: Config,
-    /// Where to write waveforms (VCD): the first power-up to this path, the n-th to `NAME.n.vcd` beside it.
+    /// Where to write waveforms (VCD): the first power-up to this path, the n-th to `NAME.n.vcd`
+    /// beside it.
     pub waveform: Option<PathBuf>,
 }
 
@@ -42,7 +44,8 @@ pub struct RtlCards {
 }
 
 impl RtlCards {
-    /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from the cache.
+    /// Builds the Verilog text with module `top`, which has the ports of the card, or takes it from
+    /// the cache.
     pub fn build(top: &str, verilog: &str, options: Options) -> Result<Self, Error> {
         let source = Source::new(top, verilog).with_trace(options.waveform.is_some()).with_idle_skipped(COUNTERS);
         Ok(RtlCards {
@@ -54,7 +57,8 @@ impl RtlCards {
         })
     }
 
-    /// The same cards, with an input that the design has beyond those of the card held at a value: what selects a planted fault.
+    /// The same cards, with an input that the design has beyond those of the card held at a value:
+    /// what selects a planted fault.
     #[must_use]
     pub fn with_input(mut self, name: &str, value: u64) -> Self {
         self.held.retain(|(held, _)| held != name);
@@ -89,8 +93,8 @@ impl RtlCards {
 
 impl Power for RtlCards {
     /// # Panics
-    /// If the design lacks a port of the card, or the waveform cannot be written: [`RtlCards::card`] says so
-    /// without a panic.
+    /// If the design lacks a port of the card, or the waveform cannot be written:
+    /// [`RtlCards::card`] says so without a panic.
     fn power_up(&self, medium: Medium) -> Box<dyn CardCore> {
         match self.card(medium) {
             Ok(card) => Box::new(card),

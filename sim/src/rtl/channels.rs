@@ -66,7 +66,8 @@ impl Channels {
         self.memories.iter().any(|memory| memory.ddr4.owes_writes())
     }
 
-    /// The lines, by their device addresses, that [`Channels::power_fail`] would change, and what they would hold.
+    /// The lines, by their device addresses, that [`Channels::power_fail`] would change, and what
+    /// they would hold.
     pub fn lines_after_power_fail(&self, seed: u64) -> BTreeMap<u64, [u8; LINE]> {
         let lines =
             self.memories.iter().zip(seeds(seed)).map(|(memory, seed)| memory.ddr4.lines_after_power_fail(seed));

@@ -80,7 +80,8 @@ impl Address {
         self.valid.drive(pins, true);
     }
 
-    /// After the edge: whether the handshake that was seen before it has happened; ends the offer then.
+    /// After the edge: whether the handshake that was seen before it has happened; ends the offer
+    /// then.
     fn step(&mut self, pins: &mut Pins, seen: bool) {
         if seen {
             self.valid.drive(pins, false);
@@ -182,8 +183,9 @@ impl Initiator {
         self.ar.present(pins, id, address);
     }
 
-    /// Sees the handshakes of this cycle, before the edge. What is set for the next cycle is not seen by the card until then, so
-    /// the handshakes are returned and applied by [`Initiator::step`] after it.
+    /// Sees the handshakes of this cycle, before the edge. What is set for the next cycle is not
+    /// seen by the card until then, so the handshakes are returned and applied by
+    /// [`Initiator::step`] after it.
     pub fn sample(&mut self, pins: &Pins, mut answer: impl FnMut(Response)) -> Seen {
         if self.open_writes > 0 && pins.is_high(self.bvalid) {
             let ticket = self.writes.give_back(self.bid.map_or(0, |port| pins.get(port)));

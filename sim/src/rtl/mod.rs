@@ -1,4 +1,5 @@
-//! The Verilated card: the hardware's own Verilog, cycle by cycle, with a DDR4 channel behind each of its memory ports.
+//! The Verilated card: the hardware's own Verilog, cycle by cycle, with a DDR4 channel behind each
+//! of its memory ports.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,14 +13,16 @@
 //! | `peers` | messages to and from other cards, on `peer_out` and `peer_in` |
 //! | `completions` | takes what the card writes on `m_axi_cpl` |
 //!
-//! **A cycle.** All inputs are set from the state before the edge, the model settles, handshakes are read, and the
-//! clock makes one full cycle. So paths from an input to an output inside the card are honoured, but nothing outside the card
-//! answers in the cycle in which it is asked.
+//! **A cycle.** All inputs are set from the state before the edge, the model settles, handshakes
+//! are read, and the clock makes one full cycle. So paths from an input to an output inside the
+//! card are honoured, but nothing outside the card answers in the cycle in which it is asked.
 //!
-//! **Order of delivery.** An access is presented when the address and data handshakes of the one before have happened; a
-//! read, in addition, when every write before it has been answered. This is how PCI Express delivers posted writes and what follows them.
+//! **Order of delivery.** An access is presented when the address and data handshakes of the one
+//! before have happened; a read, in addition, when every write before it has been answered. This is
+//! how PCI Express delivers posted writes and what follows them.
 //!
-//! Time passes for the hardware whether it has work or not. A cycle that changes nothing but its counters is not simulated; these count on.
+//! Time passes for the hardware whether it has work or not. A cycle that changes nothing but its
+//! counters is not simulated; these count on.
 
 mod answers;
 mod card;

@@ -1,4 +1,5 @@
-//! Several cores that take turns: each meets link and card at its own time, whatever the others wait for.
+//! Several cores that take turns: each meets link and card at its own time, whatever the others
+//! wait for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -36,7 +37,8 @@ fn load(view: &dyn Mapping, offset: u64) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Does the same on so many cores, each of which is told its number; gives how long each takes, in nanoseconds.
+/// Does the same on so many cores, each of which is told its number; gives how long each takes, in
+/// nanoseconds.
 fn on_cores(machine: &Machine, cores: usize, work: impl Fn(u64) + Sync) -> Vec<f64> {
     let work = &work;
     let timed = |core: usize| {
@@ -49,7 +51,8 @@ fn on_cores(machine: &Machine, cores: usize, work: impl Fn(u64) + Sync) -> Vec<f
     machine.on_cores((0..cores).map(timed).collect())
 }
 
-/// Loads that wait for each other, through the cache and around it, stores to parts of lines, write-backs that wait for the rest of the line, fences.
+/// Loads that wait for each other, through the cache and around it, stores to parts of lines,
+/// write-backs that wait for the rest of the line, fences.
 fn mixed(cached: &dyn Mapping, uncached: &dyn Mapping, core: u64) {
     for i in 0..20 {
         let at = core * SHARE + 64 * 64 * (i % 16);
@@ -73,7 +76,8 @@ fn loads_of_cores_overlap() {
         let alone = chain(1)[0];
         assert!((alone / 100.0 - 432.0).abs() < 10.0, "{alone}");
         for cores in [2, 8, 16] {
-            // Sixteen loads of 436 ns at once are one in 27 ns, of which the link needs 11.4 for the answer.
+            // Sixteen loads of 436 ns at once are one in 27 ns, of which the link needs 11.4 for
+            // the answer.
             let slowest = chain(cores).into_iter().fold(0.0, f64::max);
             assert!(slowest < alone * 1.05, "{caching}, {cores} cores: {slowest} ns, one alone {alone}");
         }
@@ -135,7 +139,8 @@ fn the_link_is_shared() {
     assert!((four / one - 4.0).abs() < 0.2, "{one} and {four} ns a line");
 }
 
-/// Packets leave in the order in which they are sent: what a core fetches, loads or writes back later than it has begun to holds up nobody.
+/// Packets leave in the order in which they are sent: what a core fetches, loads or writes back
+/// later than it has begun to holds up nobody.
 #[test]
 fn what_a_core_sends_later_holds_no_other_up() {
     const LINES: u64 = 64;

@@ -231,7 +231,8 @@ fn without_a_fence_behind_the_command_the_log_captures_the_new_value() {
     }
 }
 
-/// Lets the card copy line 64 * 64 over line 0, of which the cache may hold an old copy; gives what a load then sees.
+/// Lets the card copy line 64 * 64 over line 0, of which the cache may hold an old copy; gives what
+/// a load then sees.
 fn load_after_command(seed: u64, invalidated_before: bool, invalidated_after: bool) -> u64 {
     let m = machine(Parameters::default().adversarial(seed));
     let commands = m.function().map(COMMAND_BAR, 0..4096, Caching::WriteCombining).unwrap();
@@ -263,7 +264,8 @@ fn without_an_invalidation_after_the_command_a_load_sees_the_old_line() {
     assert!(m > 60, "often still cached: {m}");
 }
 
-/// Core 1 dirties word B of a line, core 0 lets the card write word A of it; gives A after the line was written back.
+/// Core 1 dirties word B of a line, core 0 lets the card write word A of it; gives A after the line
+/// was written back.
 fn shared_line(seed: u64, dirtied_meanwhile: bool) -> u64 {
     let m = machine(Parameters::default().adversarial(seed));
     let commands = m.function().map(COMMAND_BAR, 0..4096, Caching::WriteCombining).unwrap();

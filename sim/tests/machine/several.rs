@@ -1,4 +1,5 @@
-//! Several cards in one computer: windows of their own, one power cord, and cards that do not come back.
+//! Several cards in one computer: windows of their own, one power cord, and cards that do not come
+//! back.
 
 use crate::flat::{Flat, IDLE};
 use nearpm_driver::pci::{Caching, Mapping, PciError, PciFunction};

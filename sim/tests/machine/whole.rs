@@ -1,4 +1,5 @@
-//! Driver, host and transaction-level card together: undo-logged transactions on an adversarial host, cut at random moments.
+//! Driver, host and transaction-level card together: undo-logged transactions on an adversarial
+//! host, cut at random moments.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! The contract C1 to C10, each rule twice: it holds, and a card with the protection planted away is seen to break it.
+//! The contract C1 to C10, each rule twice: it holds, and a card with the protection planted away
+//! is seen to break it.
 //!
-//! C9 is the library's: what the card adds to it (commands own whole lines, and nothing else is touched) stands under C6.
+//! C9 is the library's: what the card adds to it (commands own whole lines, and nothing else is
+//! touched) stands under C6.
 
 use crate::support::scenario::*;
 use crate::support::*;
@@ -289,7 +291,8 @@ fn c10_a_flood_delays_others_by_a_bounded_time() {
     });
 }
 
-/// Whether an event is the acceptance of the `n`-th command since the trace began, by its order number at least.
+/// Whether an event is the acceptance of the `n`-th command since the trace began, by its order
+/// number at least.
 fn is_command(event: &nearpm_sim::model::trace::Event, n: u64) -> bool {
     use nearpm_sim::model::trace::What;
     matches!(event.what, What::Accepted { order, entry: Some(_), .. } if order >= n)

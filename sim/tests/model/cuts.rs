@@ -1,5 +1,6 @@
-//! The power goes at every cycle: of each mechanism, of the save, of the replay, of the second replay. After each
-//! power-up the memory is compared in full with the oracle of what had been accepted.
+//! The power goes at every cycle: of each mechanism, of the save, of the replay, of the second
+//! replay. After each power-up the memory is compared in full with the oracle of what had been
+//! accepted.
 
 use crate::support::scenario::{cut_everywhere, cut_in_replay, cut_in_save, mechanisms};
 

@@ -1,4 +1,5 @@
-//! What goes wrong in operation: failed logs under reset, shutdown and power cut; failing memory in a replay.
+//! What goes wrong in operation: failed logs under reset, shutdown and power cut; failing memory in
+//! a replay.
 
 use crate::support::scenario::{Boot, boot, compare, opened};
 use crate::support::*;
@@ -40,7 +41,8 @@ fn a_log_that_the_latch_refuses_holds_its_stores_as_the_failed_one_does() {
     let before = pool_bytes(rig.card.medium(), 0x8000, 64).to_vec();
     rig.card.plant_memory_error(POOLS_BASE);
     rig.post(undo(5, 0, 64, SLOTS));
-    // It waits for the slot that the failing log writes, so it is accepted before the latch and refused by it.
+    // It waits for the slot that the failing log writes, so it is accepted before the latch and
+    // refused by it.
     rig.post(undo(5, 0x8000, 64, SLOTS));
     rig.store(0x8000, pattern(0x8000, 1));
     rig.settle();
@@ -72,7 +74,8 @@ fn a_store_that_memory_refuses_latches_its_pool_and_is_told() {
     assert_eq!((lost(&mut rig), rig.get(registers::LATCHED)), ((0, 0, 0), 1));
 }
 
-/// The energy of the save is there, and memory refuses a line in the replay: 39 of 40 stores are no better than none.
+/// The energy of the save is there, and memory refuses a line in the replay: 39 of 40 stores are no
+/// better than none.
 #[test]
 fn a_store_that_memory_refuses_in_a_replay_is_a_loss_and_is_tried_again() {
     let (mut rig, mut oracle) = opened(None);
@@ -126,7 +129,8 @@ fn what_was_lost_is_told_after_a_power_cut_and_after_a_shutdown() {
     }
 }
 
-/// The image of a firmware in force is verified, and its word cannot be written: the one before it stays in force.
+/// The image of a firmware in force is verified, and its word cannot be written: the one before it
+/// stays in force.
 #[test]
 fn firmware_whose_word_memory_refuses_is_not_put_in_force() {
     let (mut rig, _) = opened(None);
@@ -264,8 +268,9 @@ fn undo_redo_does_not_overwrite_what_it_could_not_log() {
 
 #[test]
 fn a_host_access_is_held_for_less_than_the_shortest_completion_timeout() {
-    // 32 logs of 256 KiB that all wait for each other, and a load of what the last one writes. PCI Express
-    // allows 50 us at the least in the default range; commands that long are the library's to avoid where it matters.
+    // 32 logs of 256 KiB that all wait for each other, and a load of what the last one writes. PCI
+    // Express allows 50 us at the least in the default range; commands that long are the library's
+    // to avoid where it matters.
     let (mut rig, _) = opened(None);
     for _ in 0..32 {
         rig.post(undo(5, 0, 128 * 1024, SLOTS));
@@ -280,7 +285,8 @@ fn a_host_access_is_held_for_less_than_the_shortest_completion_timeout() {
 
 #[test]
 fn the_save_of_a_full_persistence_domain_needs_a_bounded_time() {
-    // 16 mappings, 32 commands and 64 stores: 16 + 2 x 96 lines and the head, behind the drain of 64 lines.
+    // 16 mappings, 32 commands and 64 stores: 16 + 2 x 96 lines and the head, behind the drain of
+    // 64 lines.
     const BOUND: u64 = 1300;
     let full = || {
         let (mut rig, _) = opened(None);

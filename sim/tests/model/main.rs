@@ -1,4 +1,5 @@
-//! The transaction-level card: its contract, power cuts, random traffic, refusals, and several of them that wait for each other.
+//! The transaction-level card: its contract, power cuts, random traffic, refusals, and several of
+//! them that wait for each other.
 
 mod support;
 

@@ -1,6 +1,8 @@
-//! Several devices: what waits for peers, what it holds meanwhile, and what is left of it by power cuts.
+//! Several devices: what waits for peers, what it holds meanwhile, and what is left of it by power
+//! cuts.
 //!
-//! A scenario that names a fault holds without it, and fails with the fault by the words behind it: `each_rule_is_needed`.
+//! A scenario that names a fault holds without it, and fails with the fault by the words behind it:
+//! `each_rule_is_needed`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -61,7 +63,8 @@ fn a_commit_behind_a_parked_one_is_not_reported(kind: Cards) {
     [(0, 2), (1, 2), (2, 1)].into_iter().for_each(|(card, txid)| c.wait_for_epoch(card, 0, txid));
 }
 
-/// Whatever is ordered or synchronises stays behind a parked command of its thread; other threads and logs do not.
+/// Whatever is ordered or synchronises stays behind a parked command of its thread; other threads
+/// and logs do not.
 fn what_follows_in_the_thread_stays_behind(kind: Cards) {
     let mut c = Computer::open(2, 2, kind);
     let before = c.views[0].status().retired;
@@ -81,7 +84,8 @@ fn what_follows_in_the_thread_stays_behind(kind: Cards) {
     assert_eq!((c.epochs(0), c.views[0].parked().len()), (vec![2, 1], 0));
 }
 
-/// As many commands as can wait hold no slot: the card takes and does all other work. One more is refused, not held.
+/// As many commands as can wait hold no slot: the card takes and does all other work. One more is
+/// refused, not held.
 fn a_full_table_stalls_nobody(kind: Cards) {
     let threads = MAP_ENTRIES as u16 - 1;
     let mut c = Computer::open(2, threads, kind);
@@ -105,7 +109,8 @@ fn a_full_table_stalls_nobody(kind: Cards) {
     (0..threads).for_each(|t| c.wait_for_epoch(0, t, if t < 2 { 3 } else { 2 }));
 }
 
-/// A parked command survives a cut and another one in the replay, is shown, and goes on when both cards speak again.
+/// A parked command survives a cut and another one in the replay, is shown, and goes on when both
+/// cards speak again.
 fn what_waits_survives_power_cuts(kind: Cards) {
     let mut c = Computer::open(2, 2, kind);
     c.views[0].post(commit(0, 5, 3));

@@ -1,4 +1,5 @@
-//! Several devices where things end early: resets, shutdowns, cards that are gone, torn saves, cuts at every cycle; and what a synchronisation costs.
+//! Several devices where things end early: resets, shutdowns, cards that are gone, torn saves, cuts
+//! at every cycle; and what a synchronisation costs.
 
 use crate::peers_support::{Cards, Computer, LONG, commit, data, epoch, log, map, slot_of};
 use nearpm_driver::pci::PciFunction;
@@ -55,7 +56,8 @@ fn a_mask_that_leaves_the_card_out_or_names_no_device_is_refused(kind: Cards) {
     c.wait_for_epoch(0, 0, 1);
 }
 
-/// All messages are lost, so that what is accepted everywhere still waits everywhere when the power fails.
+/// All messages are lost, so that what is accepted everywhere still waits everywhere when the power
+/// fails.
 fn deaf(cards: usize, kind: Cards) -> Computer {
     let lost = Mischief { drop_one_in: 1, double_one_in: 1, delay_ps: 1, seed: 1 };
     let peers = Peers { adversary: Some(lost), ..Peers::default() };
@@ -97,7 +99,8 @@ fn a_card_that_does_not_come_back_loses_nothing_on_the_others(kind: Cards) {
     }
 }
 
-/// Redo applies and page switches wait like commits, and what they will write can be read and written meanwhile.
+/// Redo applies and page switches wait like commits, and what they will write can be read and
+/// written meanwhile.
 fn applies_and_switches_wait_and_hold_no_range(kind: Cards) {
     let mut c = Computer::open(2, 2, kind);
     let (new, home, page) = (slot_of(0, 1) + 64, data(0), 8192);
@@ -124,7 +127,8 @@ fn applies_and_switches_wait_and_hold_no_range(kind: Cards) {
     assert_eq!((c.views[0].load(home), c.views[0].load(page), c.views[1].load(page)), (77, 88, 99));
 }
 
-/// What a commit on several cards costs beside one on a single card: one message each way of a link, at the same time.
+/// What a commit on several cards costs beside one on a single card: one message each way of a
+/// link, at the same time.
 fn a_synchronisation_takes_one_way_of_a_link(kind: Cards) {
     let cycles = |participants: u32| {
         let mut c = Computer::open(4, 1, kind);
@@ -149,7 +153,8 @@ fn a_synchronisation_takes_one_way_of_a_link(kind: Cards) {
     assert!((alone + 120..alone + 200).contains(&four), "{alone} {four}");
 }
 
-/// Power cuts at every cycle of an exchange, and at some cycle of the boot behind it: both cards commit, or neither does.
+/// Power cuts at every cycle of an exchange, and at some cycle of the boot behind it: both cards
+/// commit, or neither does.
 fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
     let thorough = nearpm_tier::thorough();
     // The Verilated card takes what is posted sooner, so that fewer cuts leave none.
@@ -192,8 +197,8 @@ fn a_cut_at_every_cycle_of_an_exchange_leaves_both_or_none(kind: Cards) {
     assert!(both.iter().all(|cuts| *cuts > least / step), "{both:?}");
 }
 
-/// An apply that waits already while its commit still waits for a log: a replay that took them the other way round would let each card
-/// wait for the other's report.
+/// An apply that waits already while its commit still waits for a log: a replay that took them the
+/// other way round would let each card wait for the other's report.
 fn a_replay_keeps_the_order_of_what_waits_and_what_did_not_yet(kind: Cards) {
     for cycle in (1..900).step_by(30) {
         let mut c = Computer::open(2, 1, kind);

@@ -1,6 +1,7 @@
-//! Random transactions over several model cards, power cuts at any moment (also in the recovery, also twice), links between the cards that
-//! drop, double and delay, and one oracle: after a recovery every thread's transactions are committed up to one of them, the same on all
-//! cards, and that one is not before the last that was acknowledged.
+//! Random transactions over several model cards, power cuts at any moment (also in the recovery,
+//! also twice), links between the cards that drop, double and delay, and one oracle: after a
+//! recovery every thread's transactions are committed up to one of them, the same on all cards, and
+//! that one is not before the last that was acknowledged.
 
 use crate::peers_support::{Cards, Computer, SLOTS, commit, data, log};
 use nearpm_interface::status::Status;
@@ -10,7 +11,8 @@ use nearpm_sim::model::fault::Fault;
 use nearpm_sim::rng::Rng;
 
 const THREADS: u16 = 3;
-/// Transactions of a thread that may wait at once: fewer than there are log slots, and together fewer than places.
+/// Transactions of a thread that may wait at once: fewer than there are log slots, and together
+/// fewer than places.
 const UNDER_WAY: u64 = 8;
 const _: () = assert!(UNDER_WAY < SLOTS && UNDER_WAY * (THREADS as u64) < 32);
 
@@ -21,7 +23,8 @@ struct Thread {
     participants: Vec<u32>,
     /// Transactions up to here were acknowledged.
     acknowledged: u64,
-    /// Transactions up to here were settled by a recovery, and the last of them that was committed for each card.
+    /// Transactions up to here were settled by a recovery, and the last of them that was committed
+    /// for each card.
     settled: u64,
     values: Vec<u64>,
 }
@@ -47,7 +50,8 @@ fn transact(c: &mut Computer, threads: &mut [Thread], rng: &mut Rng) {
     let devices: Vec<usize> = (0..cards).filter(|card| participants >> card & 1 == 1).collect();
     threads[t].participants.push(participants);
     let txid = threads[t].last();
-    // The slot is free when the transaction that had it is deleted; this also waits for what must come by itself.
+    // The slot is free when the transaction that had it is deleted; this also waits for what must
+    // come by itself.
     if let Some(old) = txid.checked_sub(UNDER_WAY).filter(|old| *old > threads[t].settled) {
         let mask = threads[t].participants[old as usize - 1];
         (0..cards).filter(|card| mask >> card & 1 == 1).for_each(|card| c.wait_for_epoch(card, thread, old));
@@ -72,7 +76,8 @@ fn transact(c: &mut Computer, threads: &mut [Thread], rng: &mut Rng) {
             let discarded = status.last_bad_status == Status::Discarded.code();
             assert!(status.refused == 0 || discarded, "nothing is refused: {status:?}");
         }
-        // What it depends on went before it over the same links only where the participants are the same.
+        // What it depends on went before it over the same links only where the participants are the
+        // same.
         (0..cards).for_each(|card| _ = c.views[card].status());
         threads[t].acknowledged = txid;
     }

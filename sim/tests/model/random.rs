@@ -1,4 +1,5 @@
-//! Conflict-heavy random runs against the sequential oracle: loads, statuses, memory, and the order of the trace.
+//! Conflict-heavy random runs against the sequential oracle: loads, statuses, memory, and the order
+//! of the trace.
 
 use crate::support::scenario::{Boot, boot, compare, conflicts, cut_at, mechanisms, run};
 use crate::support::*;

@@ -18,7 +18,8 @@ const CXX_FLAGS: &str = "-std=gnu++17 -fPIC -fvisibility=hidden -faligned-new -w
 
 /// How much of the compiler's time goes into a model, and into Verilator's runtime.
 const OPTIMISED: &str = "-O2";
-/// The same for a model that is not to run fast, and for what runs once in a model's life, a third of the text.
+/// The same for a model that is not to run fast, and for what runs once in a model's life, a third
+/// of the text.
 const UNOPTIMISED: &str = "-O0";
 /// How Verilator ends the names of files of the latter.
 const ONCE: &str = "__Slow.cpp";
@@ -41,10 +42,12 @@ impl Library {
     /// A first build takes about two seconds for a leaf cell and minutes for a whole card; a cached
     /// one takes milliseconds.
     ///
-    /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the models count their coverage. There is then, for each
-    /// design, a file `TOP-KEY.points` with a line for each point (number of its counter, line, page and comment of Verilator's, apart by tabulators), and
-    /// each process leaves `TOP-KEY-PROCESS.hits` when it ends: for each counter how many models, also of copies of it by fork, have hit it, in 32 bits.
-    /// Such models take several times as long.
+    /// With the variable `NEARPM_COVERAGE` of the environment set to a folder that exists, the
+    /// models count their coverage. There is then, for each design, a file `TOP-KEY.points` with a
+    /// line for each point (number of its counter, line, page and comment of Verilator's, apart by
+    /// tabulators), and each process leaves `TOP-KEY-PROCESS.hits` when it ends: for each counter
+    /// how many models, also of copies of it by fork, have hit it, in 32 bits. Such models take
+    /// several times as long.
     pub fn build(source: &Source) -> Result<Self, Error> {
         let counts = cache::coverage_folder();
         let counters = source.counters.clone().filter(|_| counts.is_none());
@@ -161,8 +164,9 @@ fn runtime(verilator: &Verilator, source: &Source) -> Result<PathBuf, Error> {
     })
 }
 
-/// Reads Verilator's header once for all files that are compiled alike, and gives what a call of the compiler takes instead: the header and what it
-/// includes are most of the work for a small unit. Files whose coverage is counted are compiled in two ways each, and read it themselves.
+/// Reads Verilator's header once for all files that are compiled alike, and gives what a call of
+/// the compiler takes instead: the header and what it includes are most of the work for a small
+/// unit. Files whose coverage is counted are compiled in two ways each, and read it themselves.
 fn headers(verilator: &Verilator, source: &Source) -> Result<Vec<OsString>, Error> {
     if source.coverage {
         return Ok(Vec::new());
@@ -235,7 +239,8 @@ fn compile_all(
             // Of the counted, what runs once names every point of coverage.
             command.arg(if once { UNOPTIMISED } else { "-O1" });
         }
-        // The last of two optimisations counts, and a header that was read for one is not taken by the other.
+        // The last of two optimisations counts, and a header that was read for one is not taken by
+        // the other.
         if once {
             command.arg(UNOPTIMISED)
         } else {

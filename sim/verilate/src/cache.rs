@@ -31,7 +31,8 @@ pub(crate) fn coverage_folder() -> Option<PathBuf> {
     std::env::var_os("NEARPM_COVERAGE").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
-/// Whether models count their coverage, as the environment says: then what is built has to be the hardware's own text.
+/// Whether models count their coverage, as the environment says: then what is built has to be the
+/// hardware's own text.
 pub fn counts_coverage() -> bool {
     coverage_folder().is_some()
 }

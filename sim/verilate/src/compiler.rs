@@ -14,8 +14,8 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// What `NEARPM_CXX` names; else `clang++`, where it is installed: a card takes it 33 s of processor time where `g++` 12 takes 54, and the model
-    /// runs a tenth faster; else `g++`.
+    /// What `NEARPM_CXX` names; else `clang++`, where it is installed: a card takes it 33 s of
+    /// processor time where `g++` 12 takes 54, and the model runs a tenth faster; else `g++`.
     ///
     /// # Errors
     /// None of them runs.
@@ -54,7 +54,8 @@ impl Compiler {
         if self.is_clang() { &[] } else { &["-fno-gnu-unique"] }
     }
 
-    /// What makes a precompiled form of `header` in `folder`. Times of files are left out of it: a reinstalled header of the same version is the same.
+    /// What makes a precompiled form of `header` in `folder`. Times of files are left out of it: a
+    /// reinstalled header of the same version is the same.
     pub(crate) fn precompile(&self, header: &Path, folder: &Path) -> Vec<OsString> {
         let out = folder.join(if self.is_clang() { "verilated.pch" } else { "verilated.h.gch" });
         let timeless: &[&str] = if self.is_clang() { &["-Xclang", "-fno-pch-timestamp"] } else { &[] };

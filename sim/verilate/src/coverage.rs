@@ -1,7 +1,8 @@
 //! What a design that counts its coverage has beyond the others.
 //!
-//! Verilator names each point of coverage in each model that is made, which takes most of a second for a whole card, and writes names and counts as
-//! one text. Here a model only counts. What its library has hit goes as numbers to `PATH-PROCESS.hits`, and the names once to `PATH.points`.
+//! Verilator names each point of coverage in each model that is made, which takes most of a second
+//! for a whole card, and writes names and counts as one text. Here a model only counts. What its
+//! library has hit goes as numbers to `PATH-PROCESS.hits`, and the names once to `PATH.points`.
 
 use crate::Error;
 use crate::error::IoContext;
@@ -69,7 +70,8 @@ EXPORT void nearpm_coverage(const char* path) { coverage.begin(path); }
 /// File of Verilator's in which a model registers its points.
 const REGISTERS: &str = "Vtop___024root__Slow.cpp";
 
-/// In front of it: each point goes to the file that is open, as number of its counter, line, page and comment, apart by tabulators.
+/// In front of it: each point goes to the file that is open, as number of its counter, line, page
+/// and comment, apart by tabulators.
 pub(crate) const HEAD: &str = r#"#include <cstdio>
 #include <cstring>
 extern FILE* nearpm_points;

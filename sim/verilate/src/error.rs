@@ -31,8 +31,8 @@ pub enum Error {
         log: String,
     },
 
-    /// Verilator reported warnings that [`Source::deny_warnings`](crate::Source::deny_warnings) makes
-    /// errors.
+    /// Verilator reported warnings that [`Source::deny_warnings`](crate::Source::deny_warnings)
+    /// makes errors.
     #[error(
         "module `{top}` has Verilator warnings that are denied; fix the design (or build with \
          `with_deny_warnings(false)` to look at it):\n{log}"

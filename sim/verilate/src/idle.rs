@@ -1,17 +1,20 @@
 //! Edges that would change nothing are not simulated.
 //!
-//! While no input changes, a state that an edge has not changed is the state behind every further edge. A whole card that waits for its memory is
-//! in such a state but for registers that count cycles. Those are named by whoever asks for this ([`Source::with_idle_skipped`](crate::Source)); of
-//! everything else the state is compared, to the byte, at two edges in a row: a register that is set once to a value has another step at the second.
+//! While no input changes, a state that an edge has not changed is the state behind every further
+//! edge. A whole card that waits for its memory is in such a state but for registers that count
+//! cycles. Those are named by whoever asks for this ([`Source::with_idle_skipped`](crate::Source));
+//! of everything else the state is compared, to the byte, at two edges in a row: a register that is
+//! set once to a value has another step at the second.
 
 use crate::Error;
 use crate::error::IoContext;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What follows the shim's head, and the table of counters. `still` counts the edges since an input has changed, is all ones where edges are skipped
-/// ([`SKIPS`]), and one less where the last edge has changed nothing but counters. A comparison costs about as much as an edge, so that it is tried behind
-/// 4, 8, 16... of them.
+/// What follows the shim's head, and the table of counters. `still` counts the edges since an input
+/// has changed, is all ones where edges are skipped ([`SKIPS`]), and one less where the last edge
+/// has changed nothing but counters. A comparison costs about as much as an edge, so that it is
+/// tried behind 4, 8, 16... of them.
 pub(crate) const SHIM: &str = r#"
 #ifdef CLOCK_TRIGGER
 #include <cstring>
@@ -56,8 +59,9 @@ EXPORT void nearpm_idle_edge(Model* m, Idle* idle, uint64_t* still, unsigned cha
 /// The value of `still` while edges are skipped.
 pub(crate) const SKIPS: u64 = u64::MAX;
 
-/// The table of counters for the code that Verilator wrote to `folder`: registers of 32 bits in whose path `counters` is found. `None` where the
-/// state is not all in one class, as other versions of Verilator may leave it; then no edge is skipped.
+/// The table of counters for the code that Verilator wrote to `folder`: registers of 32 bits in
+/// whose path `counters` is found. `None` where the state is not all in one class, as other
+/// versions of Verilator may leave it; then no edge is skipped.
 pub(crate) fn table(folder: &Path, counters: &str) -> Result<Option<String>, Error> {
     let known = ["Vtop.h", "Vtop__Syms.h", "Vtop___024root.h", "Vtop__pch.h"];
     for entry in std::fs::read_dir(folder).context("read", folder)? {
@@ -79,7 +83,8 @@ pub(crate) fn table(folder: &Path, counters: &str) -> Result<Option<String>, Err
     )))
 }
 
-/// The name that a line of the header declares, where it is of a register of 32 bits and has `counters` in it.
+/// The name that a line of the header declares, where it is of a register of 32 bits and has
+/// `counters` in it.
 fn member<'a>(line: &'a str, counters: &str) -> Option<&'a str> {
     let name = line.trim().strip_prefix("IData/*31:0*/ ")?.strip_suffix(';')?;
     name.contains(counters).then_some(name)

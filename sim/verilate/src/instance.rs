@@ -55,7 +55,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Loads a library. One that counts its coverage writes to a file whose path begins with `counts` when it goes, or the process.
+    /// Loads a library. One that counts its coverage writes to a file whose path begins with
+    /// `counts` when it goes, or the process.
     pub(crate) fn load(path: &Path, traced: bool, counts: Option<&Path>) -> Result<Self, Error> {
         let fail = |source| Error::Load { path: path.to_owned(), source };
         // SAFETY: the file was made by this crate's build; its initialisers are those of the C++
@@ -216,7 +217,8 @@ impl Instance {
         unsafe { (self.api.cycle)(self.model, slot.data) }
     }
 
-    /// The first half of a fast cycle: the outputs follow the inputs, as with [`Instance::eval`]. The clock is low.
+    /// The first half of a fast cycle: the outputs follow the inputs, as with [`Instance::eval`].
+    /// The clock is low.
     #[inline]
     pub fn settle(&mut self) {
         self.still = 0;
@@ -226,13 +228,15 @@ impl Instance {
 
     /// The second half of a fast cycle: the clock rises and falls.
     ///
-    /// The inputs have settled since the last of them changed ([`Instance::settle`]). Afterwards outputs that are registers show
-    /// the state after the edge, and all others only after the next [`Instance::settle`]. Half the time of [`Instance::cycle`].
+    /// The inputs have settled since the last of them changed ([`Instance::settle`]). Afterwards
+    /// outputs that are registers show the state after the edge, and all others only after the next
+    /// [`Instance::settle`]. Half the time of [`Instance::cycle`].
     #[inline]
     pub fn edge(&mut self, clock: Port) {
         let slot = self.slots[clock.0 as usize];
         debug_assert_eq!(slot.bits, 1, "a clock is one bit wide");
-        // SAFETY: `model` is alive; a one-bit port is stored in one byte; `idle` was made by the function of the same table.
+        // SAFETY: `model` is alive; a one-bit port is stored in one byte; `idle` was made by the
+        // function of the same table.
         unsafe {
             match self.api.idle {
                 Some(idle) if !self.every_edge => {
@@ -244,8 +248,8 @@ impl Instance {
         }
     }
 
-    /// Simulates every edge from now on: what a model that skips some of them ([`Source::with_idle_skipped`](crate::Source::with_idle_skipped)) is
-    /// compared with.
+    /// Simulates every edge from now on: what a model that skips some of them
+    /// ([`Source::with_idle_skipped`](crate::Source::with_idle_skipped)) is compared with.
     pub fn simulate_every_edge(&mut self) {
         self.every_edge = true;
     }

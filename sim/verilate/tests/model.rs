@@ -123,9 +123,10 @@ fn a_trace_shows_the_nets() {
     assert!(matches!(plain.open_trace(&path), Err(Error::NotTraced)));
 }
 
-/// A unit that is busy for some cycles behind each start, counters of all cycles and of those in which it works, which it shows once each time that it is
-/// asked, a register that is set, and a timer, which does not only count. The register is set by the fourth edge behind the question: that one is the first
-/// that is compared, and changes nothing else.
+/// A unit that is busy for some cycles behind each start, counters of all cycles and of those in
+/// which it works, which it shows once each time that it is asked, a register that is set, and a
+/// timer, which does not only count. The register is set by the fourth edge behind the question:
+/// that one is the first that is compared, and changes nothing else.
 const WORKER: &str = "module top(clock, start, show, busy, late, shown);
 input wire clock; input wire start; input wire show; output wire busy; output wire late; output reg [31:0] shown;
 reg seen; reg [2:0] asked; reg [5:0] left; reg [31:0] r_cycles; reg [31:0] r_worked; reg [31:0] r_set; reg [31:0] timer; reg [31:0] noted [0:15];
@@ -173,6 +174,7 @@ fn differs(counters: &str) -> Option<u64> {
 #[test]
 fn edges_that_change_nothing_but_counters_are_skipped_unseen() {
     assert_eq!(differs("r_"), None);
-    // Where the timer is called a counter, too (each name has an r in it), it does not end where it should.
+    // Where the timer is called a counter, too (each name has an r in it), it does not end where it
+    // should.
     assert!(differs("r").is_some());
 }

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace;
 
-/// The program of a command. Those of the workspace lie where this one does: in the folder of its optimised build, wherever that is.
+/// The program of a command. Those of the workspace lie where this one does: in the folder of its
+/// optimised build, wherever that is.
 pub(crate) fn program(words: &[String]) -> Result<Command> {
     let (name, arguments) = words.split_first().context("a campaign has a command")?;
     let path = match Path::new(name).file_name() {

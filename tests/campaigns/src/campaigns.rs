@@ -10,21 +10,25 @@ pub struct Campaign {
     pub name: &'static str,
     /// What is claimed.
     pub claim: &'static str,
-    /// What runs in the folder of the workspace: `cargo`, for the packages that `./x test` builds, so that all campaigns
-    /// and the tests share one build, or a program of that build.
+    /// What runs in the folder of the workspace: `cargo`, for the packages that `./x test` builds,
+    /// so that all campaigns and the tests share one build, or a program of that build.
     /// `MINUTES` stands for the campaign's share of the time, at least 1.
     pub command: &'static str,
-    /// Percent of a run's time that is its own, where as much is left; 0 for one that takes what it needs.
+    /// Percent of a run's time that is its own, where as much is left; 0 for one that takes what it
+    /// needs.
     pub share: u64,
     /// It runs in the long form that `NEARPM_THOROUGH` asks for.
     pub long: bool,
-    /// What runs was built before, so that it runs on a machine without Rust, too: [`crate::packed`]. The others build, prove or map something.
+    /// What runs was built before, so that it runs on a machine without Rust, too:
+    /// [`crate::packed`]. The others build, prove or map something.
     pub is_packed: bool,
-    /// Counts that a run of [`WHOLE_RUN_MINUTES`] has to reach: one that misses one ends with failure.
+    /// Counts that a run of [`WHOLE_RUN_MINUTES`] has to reach: one that misses one ends with
+    /// failure.
     pub aims: &'static [(&'static str, u64)],
 }
 
-/// All campaigns, in the order in which they run: what is quick comes first, then what takes the time that it is given, so that nothing can take it away.
+/// All campaigns, in the order in which they run: what is quick comes first, then what takes the
+/// time that it is given, so that nothing can take it away.
 pub const ALL: &[Campaign] = &[
     Campaign {
         name: "model",

@@ -1,4 +1,5 @@
-//! The campaigns that show what is claimed: one list, one command that runs them, one page with what they counted.
+//! The campaigns that show what is claimed: one list, one command that runs them, one page with
+//! what they counted.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | [`times`] | where the time of a test run goes |
 //! | [`coverage`] | lines and toggles of the generated Verilog, and what is waived |
 //!
-//! A campaign is any program that ends with success, prints a line `{"counts":{...}}` and counts its violations there. Lines of several parts of
-//! one campaign add up. Nothing here knows what the counts mean.
+//! A campaign is any program that ends with success, prints a line `{"counts":{...}}` and counts
+//! its violations there. Lines of several parts of one campaign add up. Nothing here knows what the
+//! counts mean.
 
 pub mod built;
 pub mod campaigns;

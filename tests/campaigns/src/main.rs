@@ -30,7 +30,8 @@ struct Cli {
 enum Action {
     /// Runs campaigns, and writes the page.
     Run(Run),
-    /// Builds what campaigns run, and copies it into a folder, for a machine without Rust: `run --packed` runs it there.
+    /// Builds what campaigns run, and copies it into a folder, for a machine without Rust:
+    /// `run --packed` runs it there.
     Pack {
         /// The folder.
         folder: PathBuf,
@@ -57,7 +58,8 @@ enum Action {
 
 #[derive(Args)]
 struct Run {
-    /// Minutes of the whole: what is left of them is shared by the campaigns that go on for as long as they are given.
+    /// Minutes of the whole: what is left of them is shared by the campaigns that go on for as long
+    /// as they are given.
     #[arg(long, default_value_t = WHOLE_RUN_MINUTES, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Only these; the page keeps the rows of the others. Without it all, and with `--packed`
@@ -73,7 +75,8 @@ struct Run {
     /// Workers of what works in parallel [default: as many as there are processors].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
-    /// Runs what was packed into this folder, builds nothing, and leaves what was counted in the folder of the logs instead of the page.
+    /// Runs what was packed into this folder, builds nothing, and leaves what was counted in the
+    /// folder of the logs instead of the page.
     #[arg(long, conflicts_with = "page")]
     packed: Option<PathBuf>,
 }
@@ -108,7 +111,8 @@ fn machine() -> String {
     format!("{processors} processors, {model}")
 }
 
-/// The page with what has been found, which is written after each campaign: one that is interrupted has the rows of those before.
+/// The page with what has been found, which is written after each campaign: one that is interrupted
+/// has the rows of those before.
 struct Page {
     path: PathBuf,
     outcomes: Vec<Outcome>,

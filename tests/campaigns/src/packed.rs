@@ -1,7 +1,9 @@
-//! A folder with what campaigns run, for a machine that has neither Rust nor the tools of the hardware.
+//! A folder with what campaigns run, for a machine that has neither Rust nor the tools of the
+//! hardware.
 //!
-//! The sources lie there as they lay where the programs were built, for tests read files of theirs. Models of the hardware are not packed:
-//! `NEARPM_VERILATE_CACHE` names a folder with those that were built.
+//! The sources lie there as they lay where the programs were built, for tests read files of theirs.
+//! Models of the hardware are not packed: `NEARPM_VERILATE_CACHE` names a folder with those that
+//! were built.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -37,7 +39,8 @@ pub struct Packed {
 struct Program {
     /// Its file in the folder.
     file: String,
-    /// Folder of its package below that of the workspace, in which cargo would run it; none for a program that no test is.
+    /// Folder of its package below that of the workspace, in which cargo would run it; none for a
+    /// program that no test is.
     package: Option<PathBuf>,
 }
 

@@ -99,7 +99,8 @@ fn row(campaign: &Campaign, outcome: Option<&Outcome>) -> String {
     format!("| {} | {} | {verdict} | {found} | {aims} | {took} | {commit} |\n", campaign.name, campaign.claim)
 }
 
-/// The page. `machines` says where the campaigns ran, `coverage` what the last measurement of it found.
+/// The page. `machines` says where the campaigns ran, `coverage` what the last measurement of it
+/// found.
 pub fn render(outcomes: &[Outcome], machines: &BTreeSet<String>, coverage: &str) -> String {
     let of = |campaign: &Campaign| outcomes.iter().find(|outcome| outcome.campaign == campaign.name);
     let mut page = format!(
@@ -127,7 +128,8 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     inner.map(|row| row.split('|').map(str::trim).collect()).collect()
 }
 
-/// What campaigns found, by a page that [`render`] has written. One whose command is another one by now is left out.
+/// What campaigns found, by a page that [`render`] has written. One whose command is another one by
+/// now is left out.
 pub fn former(page: &str) -> Vec<Outcome> {
     let rows = rows(page);
     let outcome = |campaign: &Campaign| {
@@ -163,8 +165,8 @@ pub fn former_coverage(page: &str) -> Option<&str> {
     behind.strip_suffix(LIMITS).or_else(|| Some(behind.split_once("\n## ")?.0)).map(str::trim_end)
 }
 
-/// Makes sure that a page is one that [`render`] could have written from this list of campaigns: a row with the claim of each, a verdict, and a
-/// command.
+/// Makes sure that a page is one that [`render`] could have written from this list of campaigns: a
+/// row with the claim of each, a verdict, and a command.
 ///
 /// # Errors
 /// What is missing, or out of date.

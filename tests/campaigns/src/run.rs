@@ -84,10 +84,12 @@ pub struct Way {
     pub packed: Option<Packed>,
 }
 
-/// Runs a campaign, for so many minutes where it takes what it is given. What it prints goes to `NAME.log` in the folder.
+/// Runs a campaign, for so many minutes where it takes what it is given. What it prints goes to
+/// `NAME.log` in the folder.
 ///
 /// # Errors
-/// Where a program cannot be started, or the folder not be written. A campaign that fails is an outcome.
+/// Where a program cannot be started, or the folder not be written. A campaign that fails is an
+/// outcome.
 pub fn run(campaign: &Campaign, minutes: u64, folder: &Path, way: &Way) -> Result<Outcome> {
     fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     let words = campaign.words(minutes);
@@ -133,7 +135,8 @@ pub fn run(campaign: &Campaign, minutes: u64, folder: &Path, way: &Way) -> Resul
     })
 }
 
-/// What became of a campaign, and where: kept beside its log, so that the page can be written elsewhere and later.
+/// What became of a campaign, and where: kept beside its log, so that the page can be written
+/// elsewhere and later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {

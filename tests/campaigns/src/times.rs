@@ -1,9 +1,10 @@
 //! Where the time of a test run goes: steps of `./x test`, crates that are compiled, test programs.
 //!
-//! Nothing here measures. `./x test` leaves the seconds of its steps, cargo the page of `--timings`, nextest its
-//! JUnit report, and each Verilated model the files that it was built from; this reads them and prints the largest.
-//! Seconds of crates, models and test programs add up over the processors, so that their sums are larger than the
-//! step's; a model is built inside the test that needs it first.
+//! Nothing here measures. `./x test` leaves the seconds of its steps, cargo the page of
+//! `--timings`, nextest its JUnit report, and each Verilated model the files that it was built
+//! from; this reads them and prints the largest. Seconds of crates, models and test programs add up
+//! over the processors, so that their sums are larger than the step's; a model is built inside the
+//! test that needs it first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,9 +25,11 @@ pub struct Times {
     pub steps: Vec<Seconds>,
     /// Crates that were compiled, with all their test programs, the longest first.
     pub crates: Vec<Seconds>,
-    /// Programs that were linked for them: test programs, and those that tests run. Their seconds are in the crates', too.
+    /// Programs that were linked for them: test programs, and those that tests run. Their seconds
+    /// are in the crates', too.
     pub links: Vec<Seconds>,
-    /// Models of the hardware that were made since the run began: Verilator, and the C++ compiler behind it.
+    /// Models of the hardware that were made since the run began: Verilator, and the C++ compiler
+    /// behind it.
     pub models: Vec<Seconds>,
     /// Test programs, the longest first.
     pub programs: Vec<Seconds>,
@@ -115,7 +118,8 @@ fn units(page: &str) -> Result<Vec<Unit>> {
     serde_json::from_str(&format!("{data}]")).context("the list of units")
 }
 
-/// The models in a cache that were made since then: from the Verilog, which is written first, to the library.
+/// The models in a cache that were made since then: from the Verilog, which is written first, to
+/// the library.
 fn models(cache: &Path, since: SystemTime) -> Vec<Seconds> {
     let model = |folder: &Path| {
         let written = |file: &str| fs::metadata(folder.join(file)).and_then(|file| file.modified()).ok();

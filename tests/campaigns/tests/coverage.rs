@@ -5,7 +5,8 @@ use nearpm_verification::coverage::points::{Counts, Point, counted};
 use nearpm_verification::coverage::report::Report;
 use nearpm_verification::coverage::waivers::Waivers;
 
-/// That each entry matches a point that is not covered is for a measurement to say: `nearpm-verification coverage`.
+/// That each entry matches a point that is not covered is for a measurement to say:
+/// `nearpm-verification coverage`.
 #[test]
 fn the_file_of_waivers_is_well_formed() {
     let waivers = Waivers::read(&Waivers::path()).unwrap();

@@ -1,8 +1,10 @@
-//! Persistent memory on CXL: made a disk of, with a file system whose files are mapped straight from it (DAX).
+//! Persistent memory on CXL: made a disk of, with a file system whose files are mapped straight
+//! from it (DAX).
 //!
-//! The steps are those of `cxl create-region`, `ndctl create-namespace --mode fsdax` and `mount -o dax`, by the files of sysfs that those
-//! programs write (Documentation/ABI/testing/sysfs-bus-cxl, sysfs-bus-nvdimm). The region is made on every boot, as nothing of it survives;
-//! the namespace is found again by the labels in the memory device.
+//! The steps are those of `cxl create-region`, `ndctl create-namespace --mode fsdax` and
+//! `mount -o dax`, by the files of sysfs that those programs write
+//! (Documentation/ABI/testing/sysfs-bus-cxl, sysfs-bus-nvdimm). The region is made on every boot,
+//! as nothing of it survives; the namespace is found again by the labels in the memory device.
 
 use std::fs;
 use std::io;
@@ -19,7 +21,8 @@ pub const BYTES: u64 = 256 << 20;
 pub const LABEL_BYTES: u64 = 1 << 20;
 /// Bytes of the namespace; labels of others would have room.
 const NAMESPACE_BYTES: u64 = 240 << 20;
-/// Where the file system begins in the memory, behind the block that tells that it is mapped by pages of this size.
+/// Where the file system begins in the memory, behind the block that tells that it is mapped by
+/// pages of this size.
 const ALIGNMENT: u64 = 2 << 20;
 /// Blocks of 4 KiB of the file system, somewhat less than what is left.
 const BLOCKS: u64 = 224 << 8;
@@ -37,7 +40,8 @@ const NAMES: [&str; 3] = [
     "6e656172-706d-4d00-8000-000000000003",
 ];
 
-/// Makes the files that are the memory and its labels, on the host, with an empty file system in the former.
+/// Makes the files that are the memory and its labels, on the host, with an empty file system in
+/// the former.
 ///
 /// # Errors
 /// If they cannot be written.
@@ -72,7 +76,8 @@ fn wait_for(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// In the guest: makes region, namespace and page map, where they are missing, and mounts the file system.
+/// In the guest: makes region, namespace and page map, where they are missing, and mounts the file
+/// system.
 ///
 /// # Errors
 /// If the kernel refuses a step.

@@ -1,4 +1,5 @@
-//! The initramfs of the guest: process 1, the command-line program, their libraries, and modules of the kernel.
+//! The initramfs of the guest: process 1, the command-line program, their libraries, and modules of
+//! the kernel.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +17,8 @@ pub const MODULES: &str = "modules";
 /// The command-line program in the image.
 pub const NEARPM: &str = "bin/nearpm";
 
-/// Modules by what they are for, in the order in which they need each other, by their place among the kernel's.
+/// Modules by what they are for, in the order in which they need each other, by their place among
+/// the kernel's.
 const GROUPS: [(&str, &[&str]); 2] = [
     (
         "vfio",

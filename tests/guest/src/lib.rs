@@ -1,4 +1,5 @@
-//! The simulated card as a real PCI device: of a virtual machine, whose kernel hands it to the driver through VFIO.
+//! The simulated card as a real PCI device: of a virtual machine, whose kernel hands it to the
+//! driver through VFIO.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,8 +13,9 @@
 //! | [`task`] | what the guest is told on the kernel's command line |
 //! | [`work`] | what the guest does with the card |
 //!
-//! **Who says what.** QEMU ends without an error whatever the guest did, so that only the serial line counts. What was acknowledged is what
-//! stood there before the card had gone; the second guest is told so from outside and has to find it.
+//! **Who says what.** QEMU ends without an error whatever the guest did, so that only the serial
+//! line counts. What was acknowledged is what stood there before the card had gone; the second
+//! guest is told so from outside and has to find it.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

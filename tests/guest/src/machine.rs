@@ -1,4 +1,5 @@
-//! A virtual machine, with the card behind an IOMMU or with memory on CXL: QEMU, and its serial line.
+//! A virtual machine, with the card behind an IOMMU or with memory on CXL: QEMU, and its serial
+//! line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -16,9 +17,10 @@ use crate::task::Task;
 pub const CARD: &str = "0000:01:00.0";
 /// Memory of the machine. The simulated card writes to it, so that it must have a descriptor.
 const MEMORY: &str = "512M";
-/// What the kernel is told besides the task. A panic, which the end of process 1 is, restarts the machine, and a restart ends it. The kernel's test of
-/// its timer counts ticks in a loop of instructions, and fails where the emulation is held up by a busy machine.
-/// Two pages of 2 MiB are kept for what the card writes.
+/// What the kernel is told besides the task. A panic, which the end of process 1 is, restarts the
+/// machine, and a restart ends it. The kernel's test of its timer counts ticks in a loop of
+/// instructions, and fails where the emulation is held up by a busy machine. Two pages of 2 MiB are
+/// kept for what the card writes.
 const KERNEL_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 intel_iommu=on no_timer_check hugepages=2";
 
 /// What a machine has besides processor and memory.
@@ -124,7 +126,8 @@ fn card(socket: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A memory device behind a CXL host bridge. Its files keep what a machine that is killed has stored.
+/// A memory device behind a CXL host bridge. Its files keep what a machine that is killed has
+/// stored.
 fn cxl(memory: &Path, labels: &Path) -> Vec<(&'static str, String)> {
     let file = |id: &str, path: &Path, bytes: u64| {
         ("-object", format!("memory-backend-file,id={id},share=on,size={bytes},mem-path={}", path.display()))

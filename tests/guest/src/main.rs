@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use nearpm_guest::trial::{CxlTrial, Programs, Trial};
 
-/// Boots a virtual machine with the simulated card as a PCI device, works on it through VFIO, cuts the power, boots another one, and checks what is left.
+/// Boots a virtual machine with the simulated card as a PCI device, works on it through VFIO, cuts
+/// the power, boots another one, and checks what is left.
 #[derive(Parser)]
 #[command(name = "nearpm-guest", version)]
 struct Arguments {

@@ -1,8 +1,10 @@
-//! Kernel and QEMU: Debian's packages, downloaded by apt into a folder of the project's, unpacked there and not installed.
+//! Kernel and QEMU: Debian's packages, downloaded by apt into a folder of the project's, unpacked
+//! there and not installed.
 //!
-//! apt checks Debian's signature and each package's checksum. It works on lists and a state of its own, so that no root is needed
-//! and nothing on the machine changes. QEMU has vfio-user since 10.1, which the release of Debian is too old for: QEMU and what it
-//! needs come from its backports, the kernel from the release itself.
+//! apt checks Debian's signature and each package's checksum. It works on lists and a state of its
+//! own, so that no root is needed and nothing on the machine changes. QEMU has vfio-user since
+//! 10.1, which the release of Debian is too old for: QEMU and what it needs come from its
+//! backports, the kernel from the release itself.
 
 use std::ffi::OsString;
 use std::fs;
@@ -150,7 +152,8 @@ fn apt(folder: &Path) -> Command {
 
 fn fetch(cache: &Path, root: &Path) -> Result<()> {
     let folder = std::path::absolute(cache.join("apt"))?;
-    // What an interrupted run left may be of other versions, and everything that lies here is unpacked.
+    // What an interrupted run left may be of other versions, and everything that lies here is
+    // unpacked.
     let archives = folder.join("archives");
     if archives.exists() {
         fs::remove_dir_all(&archives)?;
@@ -170,7 +173,8 @@ fn fetch(cache: &Path, root: &Path) -> Result<()> {
 }
 
 fn unpack(archives: &Path, root: &Path) -> Result<()> {
-    // Beside the final folder until it is whole, so that an interruption leaves nothing that is taken for it.
+    // Beside the final folder until it is whole, so that an interruption leaves nothing that is
+    // taken for it.
     let beside = root.with_extension("new");
     if beside.exists() {
         fs::remove_dir_all(&beside)?;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, Error, Result};
 
-/// Names begin with this. The kernel takes a name with a dot for a parameter of a module that is not there, and lets it be.
+/// Names begin with this. The kernel takes a name with a dot for a parameter of a module that is
+/// not there, and lets it be.
 const MARK: &str = "nearpm.";
 
 /// What is known of the operations when a guest starts after a power cut.

@@ -18,7 +18,8 @@ use crate::task::{Known, Memory, Task};
 const LIFE: Duration = Duration::from_secs(400);
 /// How long a guest may take to see that the card has gone.
 const NOTICE: Duration = Duration::from_secs(60);
-/// Cycles of the card between the order for the cut and the cut, of which it has as many as accesses take, so that many of them find commands under way.
+/// Cycles of the card between the order for the cut and the cut, of which it has as many as
+/// accesses take, so that many of them find commands under way.
 const CUT_CYCLES: std::ops::Range<u64> = 1_000..20_000;
 
 /// The programs that a trial needs.
@@ -70,7 +71,8 @@ pub struct Trial {
     pub operations: usize,
     /// The power fails some time after so many are acknowledged.
     pub cut_after: usize,
-    /// So many operations more than were acknowledged are said to be: a fault that a test plants. The trial must fail then.
+    /// So many operations more than were acknowledged are said to be: a fault that a test plants.
+    /// The trial must fail then.
     pub untrue: usize,
 }
 
@@ -83,7 +85,8 @@ pub struct Verdict {
     pub started: usize,
     /// Operations whose effects the second guest has found.
     pub kept: usize,
-    /// Items that the card did at power-up, because they were under way when the power failed; 0 without a card.
+    /// Items that the card did at power-up, because they were under way when the power failed; 0
+    /// without a card.
     pub replayed: u64,
 }
 
@@ -152,7 +155,8 @@ impl Trial {
                 GuestMessage::Step(_) => {}
             }
             if !is_cut && acknowledged.is_some_and(|count| count >= self.cut_after) {
-                // Its time would run on while the guest's machine is emulated, and all be done before the next access.
+                // Its time would run on while the guest's machine is emulated, and all be done
+                // before the next access.
                 simulator.tell("pause")?;
                 let cycle = simulator.statistic("cycle")? + self.cut_cycles();
                 simulator.tell(&format!("cut-at cycle={cycle} seed={}", self.seed))?;
@@ -164,7 +168,8 @@ impl Trial {
     }
 }
 
-/// A trial without a card: a pool on CXL memory, in a file that is mapped from it (DAX). The power cut ends the machine and leaves the memory as it was.
+/// A trial without a card: a pool on CXL memory, in a file that is mapped from it (DAX). The power
+/// cut ends the machine and leaves the memory as it was.
 #[derive(Clone, Debug)]
 pub struct CxlTrial {
     /// Seed of the operations.

@@ -1,4 +1,5 @@
-//! What the guest does: a B+tree in a pool, on the card or on other persistent memory, one transaction an operation.
+//! What the guest does: a B+tree in a pool, on the card or on other persistent memory, one
+//! transaction an operation.
 
 use std::fs::OpenOptions;
 use std::sync::Arc;
@@ -80,11 +81,13 @@ fn operations(task: &Task) -> Vec<Op> {
     ops::generate(Mix::Churn, task.seed, task.operations)
 }
 
-/// Does operations and says after each one how many are acknowledged; `before` had been done in an earlier life.
+/// Does operations and says after each one how many are acknowledged; `before` had been done in an
+/// earlier life.
 fn operate(pool: &Pool, map: BTree, all: &[Op], before: usize, progress: &Progress) -> Result<(), nearpm::Error> {
     let say = || {
         println!("{}", GuestMessage::Acknowledged(before + progress.acknowledged()));
-        // Until the line is out, so that at most one operation is ahead of it. What is no terminal has nothing to wait for.
+        // Until the line is out, so that at most one operation is ahead of it. What is no terminal
+        // has nothing to wait for.
         let _ = tcdrain(std::io::stdout());
     };
     run::run(pool, map, &all[before..], 1, progress, |number| {
@@ -96,8 +99,8 @@ fn operate(pool: &Pool, map: BTree, all: &[Op], before: usize, progress: &Progre
     Ok(())
 }
 
-/// The first life: makes a pool and works in it until the power of the card fails, which is what it gives back. On other memory the machine ends with
-/// the power.
+/// The first life: makes a pool and works in it until the power of the card fails, which is what it
+/// gives back. On other memory the machine ends with the power.
 ///
 /// # Errors
 /// If something else fails, or nothing does.
@@ -112,12 +115,14 @@ pub fn until_the_power_fails(at: &GuestPool, task: &Task) -> Result<GuestMessage
         started: progress.started(),
         why: error.to_string(),
     };
-    // The pool is left as it is, as the power would leave it: closing it would ask the card that has gone.
+    // The pool is left as it is, as the power would leave it: closing it would ask the card that
+    // has gone.
     std::mem::forget(pool);
     Ok(gone)
 }
 
-/// The second life: recovers the pool, finds everything that was acknowledged and nothing in part, and does the rest. Gives the operations that were found, and says so.
+/// The second life: recovers the pool, finds everything that was acknowledged and nothing in part,
+/// and does the rest. Gives the operations that were found, and says so.
 ///
 /// # Errors
 /// Whatever is not as it must be.

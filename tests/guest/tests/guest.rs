@@ -1,4 +1,5 @@
-//! The guest test, of the thorough tier: it downloads a kernel and QEMU once, and boots two virtual machines a test.
+//! The guest test, of the thorough tier: it downloads a kernel and QEMU once, and boots two virtual
+//! machines a test.
 
 use std::path::Path;
 
@@ -40,7 +41,8 @@ fn what_a_guest_was_told_is_there_after_a_power_cut_with_a_mapped_window() {
     }
 }
 
-/// Cuts come somewhere in an operation; one in five or so finds commands or stores under way in the card. It stops at the first.
+/// Cuts come somewhere in an operation; one in five or so finds commands or stores under way in the
+/// card. It stops at the first.
 #[test]
 fn what_was_under_way_in_the_card_is_done_at_power_up() {
     if is_thorough() {

@@ -1,7 +1,8 @@
 //! Faults planted into the driver and the library: for each some test must fail.
 //!
-//! All faults are compiled once, into a copy of the workspace, each behind a condition that the variable `NEARPM_MUTANT` of the
-//! environment makes true; so a run of a fault is a run of a test. Those of the hardware and its firmware are planted in the same way by
+//! All faults are compiled once, into a copy of the workspace, each behind a condition that the
+//! variable `NEARPM_MUTANT` of the environment makes true; so a run of a fault is a run of a test.
+//! Those of the hardware and its firmware are planted in the same way by
 //! `hdl/tests/planted_faults`.
 //!
 //! | file | holds |

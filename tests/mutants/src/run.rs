@@ -50,11 +50,12 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the workspace, plants the faults and builds the tests that are to notice those with the numbers in `chosen`. `progress` hears of each
-    /// step.
+    /// Copies the workspace, plants the faults and builds the tests that are to notice those with
+    /// the numbers in `chosen`. `progress` hears of each step.
     ///
     /// # Errors
-    /// A fault that does not fit, a copy that does not build, or a test that fails without any fault.
+    /// A fault that does not fit, a copy that does not build, or a test that fails without any
+    /// fault.
     pub fn open(
         folder: &Path,
         mutants: &[Mutant],

@@ -12,7 +12,8 @@ use crate::Mutant;
 /// Stands for the condition in [`Mutant::with`].
 const CONDITION: &str = "FAULT";
 
-/// What each crate with a fault gets at the end of its `lib.rs`, and each test that has files of the library as its own.
+/// What each crate with a fault gets at the end of its `lib.rs`, and each test that has files of
+/// the library as its own.
 const CHOICE: &str = r#"
 pub(crate) fn planted_mutant(number: usize) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
@@ -66,7 +67,8 @@ pub fn plant(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String, String>
     Ok(texts)
 }
 
-/// Brings a copy of the workspace up to date. Files that are as they should be keep their times, so that little is built anew.
+/// Brings a copy of the workspace up to date. Files that are as they should be keep their times, so
+/// that little is built anew.
 pub(crate) fn copy(root: &Path, to: &Path, changed: &BTreeMap<String, String>) -> Result<()> {
     let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(list).current_dir(root).output().context("run git ls-files")?;
@@ -93,7 +95,8 @@ pub(crate) fn copy(root: &Path, to: &Path, changed: &BTreeMap<String, String>) -
     remove_others(to, &wanted)
 }
 
-/// Removes what is in a folder and not wanted: a file that has gone from the workspace would still be a test.
+/// Removes what is in a folder and not wanted: a file that has gone from the workspace would still
+/// be a test.
 fn remove_others(folder: &Path, wanted: &BTreeSet<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

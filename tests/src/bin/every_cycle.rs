@@ -1,5 +1,5 @@
-//! Cuts the power of the RTL at every clock cycle of the catalogue's scenarios and, for as long as it is given, of random ones:
-//! `docs/power-cuts.md`.
+//! Cuts the power of the RTL at every clock cycle of the catalogue's scenarios and, for as long as
+//! it is given, of random ones: `docs/power-cuts.md`.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -18,10 +18,12 @@ use nearpm_tests::rig::rtl_cards;
 /// Cuts the power of the card's RTL at every clock cycle.
 #[derive(Parser)]
 struct Arguments {
-    /// Chooses the cuts whose save and replay are cut too, what memory tears, and the random scenarios.
+    /// Chooses the cuts whose save and replay are cut too, what memory tears, and the random
+    /// scenarios.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Ends after so many minutes: first the work of all scenarios is cut, then what follows some of these cuts, then random scenarios.
+    /// Ends after so many minutes: first the work of all scenarios is cut, then what follows some
+    /// of these cuts, then random scenarios.
     #[arg(long, default_value_t = 0)]
     minutes: u64,
     /// Only scenarios whose name contains this.
@@ -39,7 +41,8 @@ struct Arguments {
     /// Cuts of each scenario whose save, and whose replay, is cut at every cycle.
     #[arg(long)]
     deeper: Option<usize>,
-    /// Copies of the process at a time [default: NEARPM_JOBS, else the number of processors, four at least].
+    /// Copies of the process at a time [default: NEARPM_JOBS, else the number of processors, four
+    /// at least].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
 }
@@ -54,7 +57,8 @@ impl Arguments {
         Settings { seed: self.seed, jobs, saves, replays, stride: self.stride, deadline, ..tier }
     }
 
-    /// The scenarios, the short ones first; those of several cards, where a cut costs more, behind them.
+    /// The scenarios, the short ones first; those of several cards, where a cut costs more, behind
+    /// them.
     fn scenarios(&self, cards: &RtlCards) -> Vec<Box<dyn Subject>> {
         let (mut one_card, mut several) =
             if self.fast { (catalogue::fast(), striped::fast()) } else { (catalogue::all(), striped::all()) };
@@ -94,7 +98,8 @@ impl Campaign {
         failure.map_or(Ok(()), |failure| Err(format!("{failure}\nrepeat with: {repeat}")))
     }
 
-    /// All scenarios before any is looked into deeper, so that a time that is too short leaves out the deeper cuts of all.
+    /// All scenarios before any is looked into deeper, so that a time that is too short leaves out
+    /// the deeper cuts of all.
     fn run(&mut self, cards: &RtlCards, arguments: &Arguments, settings: Settings) -> Result<(), String> {
         let mut scenarios = arguments.scenarios(cards);
         for scenario in scenarios.iter().take_while(|_| !settings.is_late()) {
@@ -103,7 +108,8 @@ impl Campaign {
         // Which of them are left out, if any, depends on the seed.
         let first = settings.seed as usize % scenarios.len().max(1);
         scenarios.rotate_left(first);
-        // By turns, so that a time that ends on the way has met saves and replays; what is rare first.
+        // By turns, so that a time that ends on the way has met saves and replays; what is rare
+        // first.
         let deeper = settings.deeper();
         let pass = |pass| scenarios.iter().zip(deeper.iter().cycle().skip(pass));
         let mut turns: Vec<_> = (0..deeper.len()).flat_map(pass).collect();

@@ -1,4 +1,5 @@
-//! Drives the RTL at its pins with random traffic over the whole space of addresses, for its coverage.
+//! Drives the RTL at its pins with random traffic over the whole space of addresses, for its
+//! coverage.
 
 use std::process::ExitCode;
 

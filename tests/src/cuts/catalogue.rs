@@ -248,7 +248,8 @@ fn mappings() -> Vec<Scenario> {
     ]
 }
 
-/// Logs whose memory fails until the power is cut: the stores that they cover are held, and their thread is refused.
+/// Logs whose memory fails until the power is cut: the stores that they cover are held, and their
+/// thread is refused.
 fn failed_logs() -> Vec<Scenario> {
     const LINES: u64 = 10;
     let bad = POOLS_BASE + (LINES - 1) * LINE_U64;

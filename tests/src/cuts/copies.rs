@@ -1,9 +1,11 @@
 //! Copies of this process, each of which carries one saved state on.
 //!
-//! A state of the simulator is saved by fork(2): model, memory, link and whatever program drives them, in whatever they are in the middle
-//! of, and the system copies only the pages that are written to afterwards. The copy does one piece of work, sends the result through a pipe
-//! and ends. A copy has one thread and the memory of its parent; what it must not do is to wait for another thread of the parent.
-//! So the program that makes copies keeps to one thread; its parallelism is that of the copies.
+//! A state of the simulator is saved by fork(2): model, memory, link and whatever program drives
+//! them, in whatever they are in the middle of, and the system copies only the pages that are
+//! written to afterwards. The copy does one piece of work, sends the result through a pipe and
+//! ends. A copy has one thread and the memory of its parent; what it must not do is to wait for
+//! another thread of the parent. So the program that makes copies keeps to one thread; its
+//! parallelism is that of the copies.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -56,7 +58,8 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
         Copies { limit, running: VecDeque::new(), answers: std::marker::PhantomData }
     }
 
-    /// Does `work` in a copy. Where as many run as may, waits for the oldest first and gives what it found.
+    /// Does `work` in a copy. Where as many run as may, waits for the oldest first and gives what
+    /// it found.
     ///
     /// # Panics
     /// If the system has no further process or pipe.
@@ -64,9 +67,10 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
         let ended = if self.running.len() == self.limit { self.oldest() } else { None };
         let (answer, mut sender) = std::io::pipe().expect("a pipe");
         let go_on = nearpm::process::copied_machine();
-        // SAFETY: the copy has only this thread. Nothing that it does waits for another one: the callers have one thread (see the
-        // head of this file), and the C library makes its allocator usable behind a fork. It ends without running destructors of
-        // what the parent owns too.
+        // SAFETY: the copy has only this thread. Nothing that it does waits for another one: the
+        // callers have one thread (see the head of this file), and the C library makes its
+        // allocator usable behind a fork. It ends without running destructors of what the parent
+        // owns too.
         match unsafe { fork() }.expect("a further process") {
             ForkResult::Parent { child: process } => self.running.push_back(Copy { process, answer }),
             ForkResult::Child => {
@@ -74,7 +78,8 @@ impl<T: Serialize + DeserializeOwned> Copies<T> {
                 go_on();
                 let found = caught(work);
                 let sent = serde_json::to_vec(&found).is_ok_and(|bytes| sender.write_all(&bytes).is_ok());
-                // SAFETY: ends the process and returns to nobody; nothing of the parent's is flushed or freed twice.
+                // SAFETY: ends the process and returns to nobody; nothing of the parent's is
+                // flushed or freed twice.
                 unsafe { nix::libc::_exit(i32::from(!sent)) }
             }
         }

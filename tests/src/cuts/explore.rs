@@ -7,8 +7,9 @@
 //!     the next replay, of some of those: the same
 //! ```
 //!
-//! Memory that a card was powered up with before is not powered up again: what a card makes of it is a function of it alone. Where a cut without energy
-//! leaves such memory, it is compared without a copy of the process. Where the memory owes no write, nothing is drawn.
+//! Memory that a card was powered up with before is not powered up again: what a card makes of it
+//! is a function of it alone. Where a cut without energy leaves such memory, it is compared without
+//! a copy of the process. Where the memory owes no write, nothing is drawn.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -220,7 +221,8 @@ impl<'a> Explorer<'a> {
         if card.owes_writes() { self.settings.draws } else { 1 }
     }
 
-    /// Cuts the power of a card that has no energy for a save. Only memory that is new needs a copy of the process.
+    /// Cuts the power of a card that has no energy for a save. Only memory that is new needs a copy
+    /// of the process.
     fn cut_without_energy(
         &mut self,
         copies: &mut Copies<Findings>,

@@ -10,7 +10,8 @@ use nearpm_sim::rtl::RtlCard;
 /// Bytes that have a number of their own.
 const PAGE: usize = 4096;
 
-/// The numbers of a medium's pages; their sum names the medium. So what a few changed lines make of it costs a few pages.
+/// The numbers of a medium's pages; their sum names the medium. So what a few changed lines make of
+/// it costs a few pages.
 pub struct Fingerprint(Vec<u64>);
 
 impl Fingerprint {

@@ -54,7 +54,8 @@ pub fn power_up(cards: &RtlCards, medium: Medium) -> (Option<Opened>, u64) {
     (Some(Opened { medium: card.power_fail(0, 0), mapped, firmware, replayed }), cycles)
 }
 
-/// Lets a card without power save, and takes its medium; what the memory still owes then is dropped or torn by `seed`. Gives the cycles too.
+/// Lets a card without power save, and takes its medium; what the memory still owes then is dropped
+/// or torn by `seed`. Gives the cycles too.
 ///
 /// # Panics
 /// If the save does not end.

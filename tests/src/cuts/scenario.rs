@@ -36,8 +36,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether an answer to it says that it and all before it are accepted: loads wait for their data, and registers are no part
-    /// of the one order.
+    /// Whether an answer to it says that it and all before it are accepted: loads wait for their
+    /// data, and registers are no part of the one order.
     pub fn certifies(&self) -> bool {
         matches!(self.access, Access::CommandWrite { .. } | Access::PmWrite { .. })
     }
@@ -87,7 +87,8 @@ impl Scenario {
         Self::new(family, name, trace.iter().map(event).collect())
     }
 
-    /// What may be found when the first so many accesses were accepted: one row for each number from 0 to all.
+    /// What may be found when the first so many accesses were accepted: one row for each number
+    /// from 0 to all.
     pub fn expected(&self) -> Vec<Vec<State>> {
         let mapped = 1 + self.setup.len() as u32;
         let mut branches = vec![(Oracle::new(medium()), mapped)];
@@ -186,7 +187,8 @@ impl Slots {
         self.whole(gap, command, Effect::Command(*command))
     }
 
-    /// A command in pieces of whole words, in the order given; the last piece completes it where every word is named.
+    /// A command in pieces of whole words, in the order given; the last piece completes it where
+    /// every word is named.
     pub fn pieces(&mut self, gap: u64, command: &Command, words: &[&[usize]]) -> Vec<Event> {
         let (offset, data) = self.take(command);
         let mut arrived = 0;

@@ -1,8 +1,9 @@
 //! Transactions over several cards, whose power is cut at every clock cycle.
 //!
-//! A program changes an object on each card of a striped pool, in one durable transaction after the other. The power of all is cut in each cycle of
-//! these transactions; the cards come back, the library recovers the pool, and all objects are found as one transaction has left them: the last that
-//! was acknowledged, or the one behind it. Behind some of these cuts
+//! A program changes an object on each card of a striped pool, in one durable transaction after the
+//! other. The power of all is cut in each cycle of these transactions; the cards come back, the
+//! library recovers the pool, and all objects are found as one transaction has left them: the last
+//! that was acknowledged, or the one behind it. Behind some of these cuts
 //!
 //! ```text
 //! the save      of one card runs out of energy, at every cycle: that card reports its loss, or nothing is missing
@@ -10,7 +11,8 @@
 //!   the next    is cut as well, behind some of those: the one behind it finds the same
 //! ```
 //!
-//! Host and cards are copied with the process before the transactions begin; a copy runs them up to its cut.
+//! Host and cards are copied with the process before the transactions begin; a copy runs them up to
+//! its cut.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;
@@ -64,7 +66,8 @@ pub struct Striped {
     pub synchronisation: Synchronisation,
 }
 
-/// Every mechanism on two cards with both kinds of synchronisation, and on three that wait for each other; one on four of these.
+/// Every mechanism on two cards with both kinds of synchronisation, and on three that wait for each
+/// other; one on four of these.
 pub fn all() -> Vec<Striped> {
     let of = |cards, synchronisation| {
         Mechanism::ALL.into_iter().map(move |mechanism| Striped { cards, mechanism, synchronisation })
@@ -148,7 +151,8 @@ enum Behind {
     Nothing,
     /// A card has so many cycles for its save.
     Save { card: usize, cycles: u64 },
-    /// A cut in this cycle of the recovery, then one in this cycle of the next, if any, and then another recovery.
+    /// A cut in this cycle of the recovery, then one in this cycle of the next, if any, and then
+    /// another recovery.
     Recovery { cycle: u64, second: Option<u64> },
 }
 
@@ -402,7 +406,8 @@ impl<'a> Computer<'a> {
         seen
     }
 
-    /// Runs the transactions and cuts the power in a cycle of them. Which one was acknowledged last.
+    /// Runs the transactions and cuts the power in a cycle of them. Which one was acknowledged
+    /// last.
     fn cut(&mut self, cycle: u64, draw: u64) -> u64 {
         self.machine.arm_cut(Arming::AtCycle(self.machine.cycle() + cycle), draw);
         let mut acknowledged = TRANSACTIONS.start() - 1;
@@ -479,7 +484,8 @@ impl<'a> Computer<'a> {
         self.open();
     }
 
-    /// All objects are as one transaction has left them: the last that was acknowledged, or the next.
+    /// All objects are as one transaction has left them: the last that was acknowledged, or the
+    /// next.
     fn check(&self, acknowledged: u64) {
         let pool = self.pool.as_ref().expect("the pool is open");
         let read = pool.tx(|tx| {

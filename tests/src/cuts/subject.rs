@@ -82,7 +82,8 @@ pub trait Subject {
     /// Cuts a save or a replay behind a cut of the work.
     fn cut_deeper(&self, cards: &RtlCards, settings: Settings, deeper: Deeper) -> Findings;
 
-    /// Whether only such subjects, of which there are few, have what lies behind this cut. It is not to be left out where the time is short.
+    /// Whether only such subjects, of which there are few, have what lies behind this cut. It is
+    /// not to be left out where the time is short.
     fn is_rare(&self, _deeper: Deeper) -> bool {
         false
     }

@@ -116,7 +116,8 @@ pub struct Tally {
     pub with_commands: u64,
     /// Cuts that left stores to replay.
     pub with_stores: u64,
-    /// Cuts behind which the library's recovery found commands that waited for other cards, and decided about them.
+    /// Cuts behind which the library's recovery found commands that waited for other cards, and
+    /// decided about them.
     pub decided: u64,
     /// Cuts at which the memory owed writes their answer, and kept, dropped or tore each.
     pub torn: u64,

@@ -40,8 +40,9 @@ struct Run {
     txid: u64,
 }
 
-/// Has a card run programs and host accesses that the bytes describe, and compares it with each taking effect at once. In half of the runs the power
-/// is cut when the host has all answers, and some more times in the replay.
+/// Has a card run programs and host accesses that the bytes describe, and compares it with each
+/// taking effect at once. In half of the runs the power is cut when the host has all answers, and
+/// some more times in the replay.
 ///
 /// # Panics
 /// If they differ, or the card hangs.

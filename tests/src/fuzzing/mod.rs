@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets. Each is a function of bytes that panics when a promise is broken, so that the fuzzer, a
-//! saved crash and the ordinary tests run the same code.
+//! The bodies of the fuzz targets. Each is a function of bytes that panics when a promise is
+//! broken, so that the fuzzer, a saved crash and the ordinary tests run the same code.
 //!
 //! | function | promise |
 //! |---|---|

@@ -65,7 +65,8 @@ fn damage_head(u: &mut Unstructured<'_>, image: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Makes one change behind the head, many of which keep checksums valid: those reach the checks behind them.
+/// Makes one change behind the head, many of which keep checksums valid: those reach the checks
+/// behind them.
 fn damage_body(u: &mut Unstructured<'_>, image: &mut [u8]) -> Result<()> {
     let body = LINE..image.len();
     let at = place(u, body.clone())?;
@@ -111,7 +112,8 @@ fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
     image[at..at + length].copy_from_slice(&bytes[..length]);
 }
 
-/// Opens what the bytes describe: a memory of just these bytes, or an interrupted pool with changes.
+/// Opens what the bytes describe: a memory of just these bytes, or an interrupted pool with
+/// changes.
 ///
 /// # Panics
 /// If the opener breaks its promise.

@@ -21,7 +21,8 @@ const POOL: BenchPool = BenchPool { bytes: 256 << 10, ring: 128 << 10, ring_byte
 const PM_BYTES: u64 = POOLS_BASE + 2 * POOL.bytes;
 /// Most accesses of a run.
 const ACCESSES: usize = 200;
-/// Far beyond the bound on any answer (the card may have 32 commands of the longest kind in front of it).
+/// Far beyond the bound on any answer (the card may have 32 commands of the longest kind in front
+/// of it).
 const HANG_CYCLES: u64 = 10_000_000;
 /// Tags of the fuzzer have this bit, those of the bench have not.
 const TAG: u32 = 1 << 31;
@@ -146,7 +147,8 @@ impl Host {
         self.others.push(ticket);
     }
 
-    /// Writes 64 bytes into a slot, in one piece or in several, some of which may be missing or come twice.
+    /// Writes 64 bytes into a slot, in one piece or in several, some of which may be missing or
+    /// come twice.
     fn write_slot(&mut self, u: &mut Unstructured<'_>, data: [u8; LINE]) -> Result<()> {
         let offset = if u.ratio(7, 8)? {
             slot_offset(u.int_in_range(0..=COMMAND_PAGES - 1)?, u.int_in_range(0..=SLOTS_PER_PAGE - 1)?)

@@ -1,7 +1,9 @@
-//! A litmus test whose power fails at random moments, in copies of a process in which the cards are open already.
+//! A litmus test whose power fails at random moments, in copies of a process in which the cards are
+//! open already.
 //!
-//! To power a Verilated card up and to open it takes longer than most programs. A copy does not repeat that: it runs a program of its own, to a
-//! power failure of its own, and what the test looks behind.
+//! To power a Verilated card up and to open it takes longer than most programs. A copy does not
+//! repeat that: it runs a program of its own, to a power failure of its own, and what the test
+//! looks behind.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +23,15 @@ const MOST_RUNS: u64 = 3000;
 /// Runs that begin with the same computer.
 const TOGETHER: u64 = 32;
 
-/// The host of a computer: in turns a server and one whose card is near, where what a program does is closer together.
+/// The host of a computer: in turns a server and one whose card is near, where what a program does
+/// is closer together.
 fn host(computer: u64) -> Parameters {
     let host = if computer.is_multiple_of(2) { Parameters::default() } else { nearby_host() };
     host.adversarial(computer)
 }
 
-/// Runs a test `least` times, and then for as long as an allowed state is not among those that are `shown`; `jobs` copies at a time. Gives how
-/// often.
+/// Runs a test `least` times, and then for as long as an allowed state is not among those that are
+/// `shown`; `jobs` copies at a time. Gives how often.
 ///
 /// # Panics
 /// If anything goes wrong in a run that no litmus test speaks of.

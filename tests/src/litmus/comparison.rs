@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use nearpm_ppo::litmus::Test;
 use nearpm_ppo::verdict::{expected, printed};
 
-/// Allowed states that no run shows: `test | state | cards | why`, where the cards are `model`, `RTL` or `both`.
+/// Allowed states that no run shows: `test | state | cards | why`, where the cards are `model`,
+/// `RTL` or `both`.
 const UNREACHED: &str = include_str!("unreached.txt");
 
 /// Which cards tests run on.
@@ -56,7 +57,8 @@ impl Comparison {
         self.reached += may.len() - missing.len();
     }
 
-    /// The states of the tests that were run for which there is a reason why these cards do not show them, as `test | state`.
+    /// The states of the tests that were run for which there is a reason why these cards do not
+    /// show them, as `test | state`.
     fn explained(&self) -> BTreeSet<String> {
         let of_line = |line: &'static str| {
             let [name, state, cards, why] = line.split(" | ").collect::<Vec<_>>()[..] else {
@@ -74,11 +76,12 @@ impl Comparison {
         UNREACHED.lines().filter_map(of_line).collect()
     }
 
-    /// Prints what was counted, with what the caller counted, for the page of all campaigns; then holds it against the list. With `all`, as
-    /// many runs were made as the list speaks of.
+    /// Prints what was counted, with what the caller counted, for the page of all campaigns; then
+    /// holds it against the list. With `all`, as many runs were made as the list speaks of.
     ///
     /// # Panics
-    /// If a state was shown that is not allowed, or one of the list; with `all`, also if one is neither shown nor in the list.
+    /// If a state was shown that is not allowed, or one of the list; with `all`, also if one is
+    /// neither shown nor in the list.
     pub fn hold(&self, counted: &[(&str, u64)], all: bool) {
         let (explained, violations) = (self.explained(), self.wrong.len());
         let counted: String = counted.iter().map(|(name, count)| format!(r#""{name}":{count},"#)).collect();

@@ -1,7 +1,8 @@
 //! A litmus test on the RTL, whose power is cut at every cycle of its program.
 //!
-//! The whole computer is in a copy of the process at each cycle: program, caches, write-combining buffers, link and card. So one run of a
-//! program gives every state that a cut of that run may leave.
+//! The whole computer is in a copy of the process at each cycle: program, caches, write-combining
+//! buffers, link and card. So one run of a program gives every state that a cut of that run may
+//! leave.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -57,14 +58,16 @@ struct Cutter {
     armed: bool,
     copies: Copies<Result<Cutting, String>>,
     shown: Shown,
-    /// What the program had told and seen at the last cut, if the card had nothing to do then: cuts are the same until that changes.
+    /// What the program had told and seen at the last cut, if the card had nothing to do then: cuts
+    /// are the same until that changes.
     rested: Option<Seen>,
     /// States by [`Cutting::key`]: what a card makes of memory depends on it alone.
     known: HashMap<u64, Vec<String>>,
 }
 
 impl Cutter {
-    /// Cuts the power now, in copies: without the energy for a save, where memory is looked at in that instant, and with it.
+    /// Cuts the power now, in copies: without the energy for a save, where memory is looked at in
+    /// that instant, and with it.
     fn cut(&mut self, card: &mut Option<Box<RtlCard>>) {
         let now = card.as_ref().expect("a card whose power is on");
         if !self.armed {
@@ -196,8 +199,9 @@ impl CardCore for Watched {
     }
 }
 
-/// Runs the program of a test once, with `jobs` copies at a time, and cuts it at every cycle in which the card has something to do, and
-/// where it rests once for all that the program has told and seen.
+/// Runs the program of a test once, with `jobs` copies at a time, and cuts it at every cycle in
+/// which the card has something to do, and where it rests once for all that the program has told
+/// and seen.
 ///
 /// # Panics
 /// If a card behind a cut does not open, or anything else goes wrong that no litmus test speaks of.

@@ -1,6 +1,8 @@
-//! The litmus tests of the ordering model on simulated cards: an adversarial host runs the program of a test, and the power fails.
+//! The litmus tests of the ordering model on simulated cards: an adversarial host runs the program
+//! of a test, and the power fails.
 //!
-//! Not expressed: failing logs, other cards than these, and procedures that are no single command of the card. Each such test says so in its file.
+//! Not expressed: failing logs, other cards than these, and procedures that are no single command
+//! of the card. Each such test says so in its file.
 
 pub mod at_random;
 pub mod comparison;
@@ -46,7 +48,8 @@ const RECORDS_LOG2: u32 = 5;
 const LOOK_NS: u64 = 50;
 /// Longest wait for a record, in picoseconds: far more than messages of other cards are late.
 const LONGEST_WAIT_PS: u64 = 100_000_000_000;
-/// A program of these tests' own beside those of the standard firmware: undo and redo, as `undo_redo.npm`, of a new value that lies anywhere.
+/// A program of these tests' own beside those of the standard firmware: undo and redo, as
+/// `undo_redo.npm`, of a new value that lies anywhere.
 const LOG_AND_COPY: u8 = 0x0a;
 const LOG_AND_COPY_SOURCE: Source<'static> = Source {
     name: "log_and_copy.npm",
@@ -118,7 +121,8 @@ fn command(test: &Test, procedure: usize) -> Option<Command> {
         [Step::Sync, rest @ ..] => (transaction.devices.iter().fold(0, |mask, device| mask | 1 << device), rest),
         steps => (0, steps),
     };
-    // What may wait for others asks for its record: the driver counts records when it lets commands go.
+    // What may wait for others asks for its record: the driver counts records when it lets commands
+    // go.
     let flags = if participants == 0 && !is_awaited(test, procedure) { 0 } else { FLAG_COMPLETE };
     let txid = transaction.number.into();
     let base = Command { pool: POOL, thread, txid, participants, flags, ..Command::default() };
@@ -275,8 +279,9 @@ fn execute(test: &Test, views: &[Views], thread: usize, instruction: &Instructio
     None
 }
 
-/// Runs the threads in turns by chance. With `exact`, the card has been simulated up to the present of every core before the program is noted
-/// to have told or seen something: whoever looks at a cycle of the card then knows what the program had done by it.
+/// Runs the threads in turns by chance. With `exact`, the card has been simulated up to the present
+/// of every core before the program is noted to have told or seen something: whoever looks at a
+/// cycle of the card then knows what the program had done by it.
 fn program(test: &Test, machine: &Machine, views: &[Views], rng: &mut Rng, seen: &Mutex<Seen>, exact: bool) {
     let mut counters = vec![0; test.threads.len()];
     let function = machine.function();
@@ -410,14 +415,16 @@ impl<'a> Begun<'a> {
     /// Powers it up.
     pub fn new(test: &'a Test, power: &'a dyn Power, host: Parameters, peers: Peers) -> Self {
         run_on_core(0);
-        // Each fresh from the system, so that only what a run touches is ever there: a copy of a blank one would touch all of it.
+        // Each fresh from the system, so that only what a run touches is ever there: a copy of a
+        // blank one would touch all of it.
         let media = (0..test.devices).map(|_| Medium::blank(PM_BYTES)).collect();
         let machine = Machine::with_cards(host, peers, power, media);
         let views = begin(test, &machine);
         Begun { test, power, machine, views }
     }
 
-    /// The same as [`Begun::observe`], with a host that chooses otherwise from the beginning of the program on.
+    /// The same as [`Begun::observe`], with a host that chooses otherwise from the beginning of the
+    /// program on.
     fn observe_apart(&self, seed: u64) -> Vec<String> {
         // Each of these is an access at which caches and buffers may do something unasked.
         (0..Rng::new(seed).below(64)).for_each(|_| self.machine.compute(0));
@@ -463,7 +470,8 @@ impl<'a> Begun<'a> {
     }
 }
 
-/// What a test observes of the memory of its cards, each of which is given by its number and a range of bytes.
+/// What a test observes of the memory of its cards, each of which is given by its number and a
+/// range of bytes.
 fn observation(test: &Test, memory: &dyn Fn(usize, Range<usize>) -> Vec<u8>, seen: &Seen) -> Vec<String> {
     let pool = |card: usize, offset: u64, bytes: usize| {
         let start = (POOLS_BASE + offset) as usize;

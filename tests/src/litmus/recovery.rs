@@ -1,7 +1,9 @@
-//! The software's recovery of a litmus test's pool, as the ordering model has it (`proof/ppo/src/model/recovery.rs`).
+//! The software's recovery of a litmus test's pool, as the ordering model has it
+//! (`proof/ppo/src/model/recovery.rs`).
 //!
-//! It reads epochs, log entries and waiting commands of all cards, decides which transactions are committed (decision 10), lets their commands
-//! go, and then discards, undoes and deletes, each repair durable before the next. A power cut throws everything away but what is durable.
+//! It reads epochs, log entries and waiting commands of all cards, decides which transactions are
+//! committed (decision 10), lets their commands go, and then discards, undoes and deletes, each
+//! repair durable before the next. A power cut throws everything away but what is durable.
 
 use nearpm_driver::pci::{Caching, Mapping, PciFunction};
 use nearpm_driver::{Card, Parked};
@@ -104,7 +106,8 @@ impl<'a> Cards<'a> {
         self.test.entries.iter().enumerate().filter_map(read).collect()
     }
 
-    /// Restores what was logged, the newest entry first, and deletes the logs of what was undone and discarded.
+    /// Restores what was logged, the newest entry first, and deletes the logs of what was undone
+    /// and discarded.
     fn undo(&self) {
         let counting = self.counting();
         for (entry, bytes) in counting.iter().rev() {
@@ -137,7 +140,8 @@ pub(super) fn recover(test: &Test, machine: &Machine) {
     machine.settle();
 }
 
-/// Recovers a machine whose power is off, at first with power cuts at random moments; at the end the power is off again.
+/// Recovers a machine whose power is off, at first with power cuts at random moments; at the end
+/// the power is off again.
 pub(super) fn recover_through_cuts(test: &Test, machine: &Machine, power: &dyn Power, rng: &mut Rng) {
     for attempt in 0.. {
         run_on_core(0);

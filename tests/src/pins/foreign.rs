@@ -1,7 +1,9 @@
-//! What a card may find in its memory that no tool of ours leaves there: firmware and saves whose seals hold, and which are anything else.
+//! What a card may find in its memory that no tool of ours leaves there: firmware and saves whose
+//! seals hold, and which are anything else.
 //!
-//! The card checks magic, version and checksum of an image, and nothing of what its words say; of a save it checks the same. Whoever writes either is
-//! trusted with the memory, but not with the card: whatever it finds, it answers.
+//! The card checks magic, version and checksum of an image, and nothing of what its words say; of a
+//! save it checks the same. Whoever writes either is trusted with the memory, but not with the
+//! card: whatever it finds, it answers.
 
 use nearpm_firmware::check::OPERANDS;
 use nearpm_interface::command::{OPCODES, Opcode};
@@ -41,7 +43,8 @@ fn near_a_carry(rng: &mut ChaCha8Rng) -> u64 {
     }
 }
 
-/// A descriptor of any uses and flags, but for those that map and unmap, without which nobody could use a pool. The length of a command is checked.
+/// A descriptor of any uses and flags, but for those that map and unmap, without which nobody could
+/// use a pool. The length of a command is checked.
 fn declaration(rng: &mut ChaCha8Rng, opcode: usize) -> Descriptor {
     let standard = nearpm_firmware::standard();
     let known = standard.descriptor(opcode as u8).unwrap_or_default();
@@ -76,7 +79,8 @@ fn word(rng: &mut ChaCha8Rng) -> u32 {
     }
 }
 
-/// Leaves other firmware, and mostly another save, in a memory that has some. A line of either may fail.
+/// Leaves other firmware, and mostly another save, in a memory that has some. A line of either may
+/// fail.
 pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &mut ChaCha8Rng) {
     contents.any_firmware = true;
     if rarely(rng, 3) {
@@ -110,7 +114,8 @@ fn image(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) -> u32 {
     put_image(contents, slot, declared, words, rng)
 }
 
-/// Writes a sealed image to a slot, of whose programs none waits for anything: they copy as often as they can. It has no fence.
+/// Writes a sealed image to a slot, of whose programs none waits for anything: they copy as often
+/// as they can. It has no fence.
 pub fn leave_copies(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) {
     let mut declared: Vec<Descriptor> = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
     declared[Opcode::Fence as usize] = Descriptor::default();
@@ -156,8 +161,8 @@ fn put_image(
     ImageHead::from_bytes(&line).crc
 }
 
-/// Writes a sealed save of any commands and stores, made by firmware with this checksum, which boots from this slot; with `peers` its commands wait for
-/// other cards.
+/// Writes a sealed save of any commands and stores, made by firmware with this checksum, which
+/// boots from this slot; with `peers` its commands wait for other cards.
 fn save(
     contents: &mut Contents,
     (slot, firmware): (u64, u32),
@@ -174,7 +179,8 @@ fn save(
         3 | 4 => rng.random_range(0..MAX_ITEMS as u16),
         _ => rng.random_range(0..12),
     };
-    // Of one kind, now and then: as many as a save holds are replayed, each from far inside its program.
+    // Of one kind, now and then: as many as a save holds are replayed, each from far inside its
+    // program.
     let (items, only) = match rng.random_range(0..6) {
         0 => (MAX_ITEMS as u16, Some(ITEM_STORE)),
         1 => (MAX_ITEMS as u16, Some(ITEM_COMMAND)),

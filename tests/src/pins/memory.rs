@@ -34,7 +34,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// A memory of so many bytes, whose first are those of a medium; every other line names its address.
+    /// A memory of so many bytes, whose first are those of a medium; every other line names its
+    /// address.
     pub fn new(bytes: u64, start: &Medium) -> Self {
         let lines = start.bytes.chunks_exact(64).zip((0..).step_by(64));
         let lines = lines.map(|(data, address)| (address, data.try_into().expect("a line"))).collect();
@@ -189,7 +190,8 @@ impl Memory {
         }
     }
 
-    /// Before the cycle: shows what it takes and what it answers. One in so many cycles is a pause of each channel.
+    /// Before the cycle: shows what it takes and what it answers. One in so many cycles is a pause
+    /// of each channel.
     pub fn drive(&mut self, model: &mut Instance, rng: &mut ChaCha8Rng, [ar, aw, w, r, b]: [u32; CHANNELS]) {
         let mut takes = |ready: Port, room: bool, patience: u32| {
             let takes = room && rng.random_range(0..patience) != 0;

@@ -1,10 +1,13 @@
 //! The RTL at its pins, with random traffic over the whole space of addresses.
 //!
-//! What drives the card here has no clock, no host and no link behind it: each port offers and takes when a die says so, identifiers are any that are
-//! free, and memory is all that 40 bits name, with answers in any order between identifiers. So it reaches values that no computer of the
-//! other tests has the memory or the time for. It is there for the coverage of the RTL, and checks what holds without knowing what each command does:
-//! every access is answered once; bursts stay in their piece of the memory and inside it; a line that no pool holds is loaded as it was stored, also
-//! behind power cuts with energy; and the card opens, or reports a loss where the energy ended.
+//! What drives the card here has no clock, no host and no link behind it: each port offers and
+//! takes when a die says so, identifiers are any that are free, and memory is all that 40 bits
+//! name, with answers in any order between identifiers. So it reaches values that no computer of
+//! the other tests has the memory or the time for. It is there for the coverage of the RTL, and
+//! checks what holds without knowing what each command does: every access is answered once; bursts
+//! stay in their piece of the memory and inside it; a line that no pool holds is loaded as it was
+//! stored, also behind power cuts with energy; and the card opens, or reports a loss where the
+//! energy ended.
 //!
 //! | module | holds |
 //! |---|---|

@@ -19,7 +19,8 @@ fn line(number: usize) -> u64 {
     SAVE_BASE + number as u64 * LINE_U64
 }
 
-/// Whether the save holds a command whose program ends with a failure of its own, as it then does in the replay, which is a loss.
+/// Whether the save holds a command whose program ends with a failure of its own, as it then does
+/// in the replay, which is a loss.
 pub fn fails_in_replay(contents: &Contents) -> bool {
     let saved = SaveHead::from_bytes(&contents.line(line(HEAD_LINE)));
     let image = (0..2).find_map(|slot| {
@@ -36,7 +37,8 @@ pub fn fails_in_replay(contents: &Contents) -> bool {
     })
 }
 
-/// Moves the order numbers of a whole save by one number, and gives it another generation: what a card leaves that has served for years.
+/// Moves the order numbers of a whole save by one number, and gives it another generation: what a
+/// card leaves that has served for years.
 pub fn age(contents: &mut Contents, rng: &mut ChaCha8Rng) {
     let arm = contents.line(line(ARM_LINE));
     let word = u64::from_le_bytes(arm[..8].try_into().expect("eight bytes"));

@@ -1,4 +1,5 @@
-//! What else the card speaks to: host memory, in which it leaves completion records, and other cards.
+//! What else the card speaks to: host memory, in which it leaves completion records, and other
+//! cards.
 
 use nearpm_interface::peer::PeerMessage;
 use nearpm_verilate::{Instance, Port};

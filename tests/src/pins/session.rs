@@ -22,11 +22,14 @@ use super::slave::{Done, Slave, Transfer};
 use super::traffic::{PRIVATE_LINES, Traffic, register, write_register};
 use crate::programs;
 
-/// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of the longest commands takes on slow memory.
+/// Cycles after which a card that does not answer, open or save hangs: beyond all that a queue of
+/// the longest commands takes on slow memory.
 pub(super) const HANG_CYCLES: u64 = 3_000_000;
-/// Cycles in which what is shown first of a load of firmware stays, unless that was that the card is busy with it.
+/// Cycles in which what is shown first of a load of firmware stays, unless that was that the card
+/// is busy with it.
 const REPORT_CYCLES: u64 = 2000;
-/// Sessions of one memory in which everything is checked, those behind them in which the card's own lines fail, too, and the last ones, on what others left.
+/// Sessions of one memory in which everything is checked, those behind them in which the card's own
+/// lines fail, too, and the last ones, on what others left.
 const POWER_UPS: u64 = 5;
 const ROUGH_ONES: u64 = 6;
 const FOREIGN_ONES: u64 = 6;
@@ -47,7 +50,8 @@ pub struct Tally {
     pub compared: u64,
     /// Commands and host accesses that waited for a conflicting earlier one.
     pub held: u64,
-    /// Losses, each reported behind a save that ran out of energy, or a replay of a program that ends with a failure.
+    /// Losses, each reported behind a save that ran out of energy, or a replay of a program that
+    /// ends with a failure.
     pub losses: u64,
 }
 
@@ -56,10 +60,12 @@ pub struct Tally {
 enum Manner {
     /// Everything.
     Whole,
-    /// Traffic begins at once, on lines of the card's own some of which fail, and the power may go at any moment of the boot: what is checked is only
-    /// that ports and memory are used as they are to be.
+    /// Traffic begins at once, on lines of the card's own some of which fail, and the power may go
+    /// at any moment of the boot: what is checked is only that ports and memory are used as they
+    /// are to be.
     Rough,
-    /// Firmware and saves are of others: every access is answered all the same, where no command waits for other cards.
+    /// Firmware and saves are of others: every access is answered all the same, where no command
+    /// waits for other cards.
     Foreign,
     /// A life that chance does not bring; everything is checked.
     Of(Life),
@@ -116,7 +122,8 @@ impl Plan {
     }
 }
 
-/// What pauses on its own: the slave ports, host memory for records, other cards, the channels of the memory.
+/// What pauses on its own: the slave ports, host memory for records, other cards, the channels of
+/// the memory.
 const AROUND: usize = 5 + CHANNELS;
 
 /// A powered card and all around it.
@@ -222,7 +229,8 @@ impl Card<'_> {
         }
     }
 
-    /// Takes what was stored to a private line, or compares what was loaded. Firmware that nobody has checked may write there, too.
+    /// Takes what was stored to a private line, or compares what was loaded. Firmware that nobody
+    /// has checked may write there, too.
     fn compare(&mut self, done: &Done) {
         let is_kept = !done.error && !self.memory.contents.any_firmware;
         let Some(line) = private(&done.transfer).filter(|_| is_kept) else { return };
@@ -301,7 +309,8 @@ impl Card<'_> {
         }
     }
 
-    /// Waits until the card is open. Where memory has refused stores, it stands in a loss before, until software has heard.
+    /// Waits until the card is open. Where memory has refused stores, it stands in a loss before,
+    /// until software has heard.
     pub(super) fn until_open(&mut self) {
         if self.until(&[state::OPEN, state::LOSS]) == state::LOSS {
             assert!(self.register(registers::STORES_LOST) > 0, "a loss is reported behind a save with energy");
@@ -412,10 +421,12 @@ impl Card<'_> {
                 self.slaves[CONTROL].offer(&mut self.model, self.rng, transfer);
             }
         }
-        // A card that was told to shut down takes no further access, so that what is offered may stay.
+        // A card that was told to shut down takes no further access, so that what is offered may
+        // stay.
     }
 
-    /// Works with what others have left, in one life after another of a card that is shut down and reset, or until other cards are waited for.
+    /// Works with what others have left, in one life after another of a card that is shut down and
+    /// reset, or until other cards are waited for.
     fn meet(&mut self) {
         self.talks = self.plan.peers;
         while self.opens() {
@@ -486,8 +497,9 @@ impl Card<'_> {
         }
     }
 
-    /// Shuts the card down and resets it, on a memory that others have had in between; whether it boots. It does not where it had to save, for which
-    /// pools with failed logs go first. With `beyond`, more of the save counts as replayed than any save holds.
+    /// Shuts the card down and resets it, on a memory that others have had in between; whether it
+    /// boots. It does not where it had to save, for which pools with failed logs go first. With
+    /// `beyond`, more of the save counts as replayed than any save holds.
     pub(super) fn begins_anew(&mut self, beyond: bool) -> bool {
         self.set_register(registers::CONTROL, control::FUNCTION_RESET);
         self.until(&[state::OPEN]);
@@ -638,8 +650,9 @@ fn session(
     card.cut()
 }
 
-/// Runs memories of a seed, each in cards of several power-ups, and one more for lives of its own; `progress` hears of each. `inputs` are those that the
-/// design has beyond the card's, with the values at which they are held.
+/// Runs memories of a seed, each in cards of several power-ups, and one more for lives of its own;
+/// `progress` hears of each. `inputs` are those that the design has beyond the card's, with the
+/// values at which they are held.
 ///
 /// # Panics
 /// At the first thing that does not hold.

@@ -178,7 +178,8 @@ impl Slave {
         address.offer(model, id, transfer);
     }
 
-    /// Before the cycle: ends what was taken, offers a beat, listens for answers. One in `patience` cycles is a pause.
+    /// Before the cycle: ends what was taken, offers a beat, listens for answers. One in `patience`
+    /// cycles is a pause.
     pub fn drive(&mut self, model: &mut Instance, rng: &mut ChaCha8Rng, patience: u32) {
         self.write.withdraw(model);
         self.read.withdraw(model);

@@ -127,7 +127,8 @@ impl Traffic {
         }
     }
 
-    /// Lets the next transactions of the pool with that number have identifiers with the bits of a mask.
+    /// Lets the next transactions of the pool with that number have identifiers with the bits of a
+    /// mask.
     pub fn hurry(&mut self, number: usize, bits: u64) {
         let count = self.pools.len();
         let txid = &mut self.pools[number % count].txid;
@@ -153,7 +154,8 @@ impl Traffic {
         self.pools[number % self.pools.len()].base
     }
 
-    /// Lets the rings of some pools end behind all addresses: as a save may say, and no map command that is carried out.
+    /// Lets the rings of some pools end behind all addresses: as a save may say, and no map command
+    /// that is carried out.
     pub fn stretch_rings(&mut self) {
         for p in self.pools.iter_mut().step_by(2) {
             (p.ring, p.ring_bytes) = ((1 << ADDRESS_BITS) - LINE_U64, 1 << 12);
@@ -167,7 +169,8 @@ impl Traffic {
         commit(&mut self.pools[number % count], participants, head, rng)
     }
 
-    /// A command to one of the pools, mostly one that the standard firmware takes; with `peers` some wait for other cards.
+    /// A command to one of the pools, mostly one that the standard firmware takes; with `peers`
+    /// some wait for other cards.
     pub fn command(&mut self, rng: &mut ChaCha8Rng, peers: bool) -> Command {
         let number = rng.random_range(0..self.pools.len());
         let head = self.head(number, rng);
@@ -180,7 +183,8 @@ impl Traffic {
         let (slot, second) = (slot(), slot());
         let place = spread(rng, p.ring - length + 1);
         let length = length as u32;
-        // What most programs take, whatever they are: operands at whole lines of the ring, apart from each other.
+        // What most programs take, whatever they are: operands at whole lines of the ring, apart
+        // from each other.
         if rng.random_range(0..8) == 0 {
             let opcode = rng.random_range(0..OPCODES as u8);
             let third = p.ring + RING_HEAD_BYTES + spread(rng, slots) * LINE_U64;

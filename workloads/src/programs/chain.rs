@@ -1,4 +1,5 @@
-//! Hash chains: an array of words, each the offset of its first entry; an entry begins with the offset of the next one.
+//! Hash chains: an array of words, each the offset of its first entry; an entry begins with the
+//! offset of the next one.
 
 use nearpm::Error;
 

@@ -1,7 +1,9 @@
-//! memcached's SET, in one transaction: a chunk of the slab is taken, filled, and hung into hash chain and LRU list.
+//! memcached's SET, in one transaction: a chunk of the slab is taken, filled, and hung into hash
+//! chain and LRU list.
 //!
-//! The slab is one object that exists from the beginning, so that what is received overwrites old memory and is logged: 1 to 1.4 KB. When no chunk
-//! is free the least recently set item gives its own.
+//! The slab is one object that exists from the beginning, so that what is received overwrites old
+//! memory and is logged: 1 to 1.4 KB. When no chunk is free the least recently set item gives its
+//! own.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +21,8 @@ const SLAB_BYTES: usize = 64 << 20;
 const CHUNK_BYTES: usize = 1536;
 /// Free chunks that are linked in a transaction: each may take a page of an epoch.
 const LINKED_TOGETHER: usize = 32;
-/// Item: next of chain (or of the free list), neighbours in the LRU list, key, length, and behind them the data.
+/// Item: next of chain (or of the free list), neighbours in the LRU list, key, length, and behind
+/// them the data.
 const NEXT: u64 = 0;
 const HOTTER: u64 = 8;
 const COLDER: u64 = 16;

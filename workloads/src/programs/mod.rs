@@ -1,7 +1,8 @@
 //! The paper's nine workloads (Table 4), as programs that transactions are asked of by number.
 //!
-//! A program is the same on every store, mechanism and engine, and its operations are the same for the same seed. What it must have done after any
-//! number of transactions is known from a model in ordinary memory.
+//! A program is the same on every store, mechanism and engine, and its operations are the same for
+//! the same seed. What it must have done after any number of transactions is known from a model in
+//! ordinary memory.
 //!
 //! | module | programs |
 //! |---|---|
@@ -40,11 +41,12 @@ pub type Rows = BTreeMap<u64, Vec<u8>>;
 /// Which inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Inputs {
-    /// As the paper's text has them: values of 64 bytes, random subscribers whose entries are logged whole, populated tables.
+    /// As the paper's text has them: values of 64 bytes, random subscribers whose entries are
+    /// logged whole, populated tables.
     #[default]
     Corrected,
-    /// As the authors' released code has them: values of 8 bytes, always subscriber 0 with 8 bytes logged, empty tables. Where
-    /// the code does what the text says both are the same.
+    /// As the authors' released code has them: values of 8 bytes, always subscriber 0 with 8 bytes
+    /// logged, empty tables. Where the code does what the text says both are the same.
     Released,
 }
 

@@ -1,6 +1,8 @@
-//! The put of pmemkv's concurrent hash map, by pmemkv-bench's fillrandom: keys of 16 bytes, values of 100, each key as likely as another one.
+//! The put of pmemkv's concurrent hash map, by pmemkv-bench's fillrandom: keys of 16 bytes, values
+//! of 100, each key as likely as another one.
 //!
-//! A new key's entry is allocated and hung into its chain; a value that is there is overwritten in place.
+//! A new key's entry is allocated and hung into its chain; a value that is there is overwritten in
+//! place.
 
 use nearpm::Error;
 use rand::{RngExt, SeedableRng};

@@ -1,6 +1,8 @@
-//! Redis' SET, in one transaction: the value is an object of its own; an entry of the dictionary leads to it.
+//! Redis' SET, in one transaction: the value is an object of its own; an entry of the dictionary
+//! leads to it.
 //!
-//! Logged are the head of the chain or the old entry's pointer, 8 bytes, and the dictionary's count; the value is new memory.
+//! Logged are the head of the chain or the old entry's pointer, 8 bytes, and the dictionary's
+//! count; the value is new memory.
 
 use nearpm::Error;
 

@@ -38,7 +38,8 @@ impl Table {
         base + (row * self.row_bytes) as u64
     }
 
-    /// A row at the beginning: its number, a zeroed word for what transactions count, and words that tell rows apart.
+    /// A row at the beginning: its number, a zeroed word for what transactions count, and words
+    /// that tell rows apart.
     pub fn first(&self, row: usize) -> Vec<u8> {
         let mut bytes = vec![0; self.row_bytes];
         if self.populated {

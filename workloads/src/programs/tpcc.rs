@@ -1,7 +1,8 @@
 //! TPC-C's new_order: a district, an order, a new order, and five to fifteen rows of stock.
 //!
-//! One warehouse. Items' prices and the customer's discount are read. The rows that change are declared whole, as the paper's code does: 128 + 64 +
-//! 64 and on average 10 x 320 bytes, in about 13 ranges.
+//! One warehouse. Items' prices and the customer's discount are read. The rows that change are
+//! declared whole, as the paper's code does: 128 + 64 + 64 and on average 10 x 320 bytes, in about
+//! 13 ranges.
 
 use nearpm::Error;
 use rand::{RngExt, SeedableRng};

@@ -1,4 +1,5 @@
-//! Requests of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC 2010): records of ten fields of 100 bytes, keys by popularity.
+//! Requests of the Yahoo! Cloud Serving Benchmark (Cooper et al., SoCC 2010): records of ten fields
+//! of 100 bytes, keys by popularity.
 
 use std::hash::Hasher;
 
@@ -10,19 +11,22 @@ use super::Setup;
 
 /// Records at the beginning (the paper's set-up).
 const RECORDS: usize = 1_000;
-/// Bytes of a record: ten fields of 100, and up to as much again by the names and lengths of fields.
+/// Bytes of a record: ten fields of 100, and up to as much again by the names and lengths of
+/// fields.
 const LEAST_BYTES: usize = 1_000;
 /// Bytes that a record may have more than its fields', drawn for each.
 pub const MOST_MORE: usize = 400;
 /// Skew of the popularity.
 pub const THETA: f64 = 0.99;
 
-/// Ranks that YCSB draws before it scatters them over the records (`ScrambledZipfianGenerator.ITEM_COUNT`).
+/// Ranks that YCSB draws before it scatters them over the records
+/// (`ScrambledZipfianGenerator.ITEM_COUNT`).
 pub const RANKS: usize = 10_000_000_000;
 /// Sum of their weights (`ScrambledZipfianGenerator.ZETAN`).
 pub const SUM_OF_RANKS: f64 = 26.469_028_201_783_02;
 
-/// The hash that scatters ranks and names keys: 64-bit FNV-1a over eight bytes, low ones first, as a positive number (`Utils.hash`).
+/// The hash that scatters ranks and names keys: 64-bit FNV-1a over eight bytes, low ones first, as
+/// a positive number (`Utils.hash`).
 pub fn scatter(number: u64) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(&number.to_le_bytes());
@@ -86,7 +90,8 @@ fn weights(first: usize, last: usize) -> impl Iterator<Item = f64> {
     (first..=last).map(|rank| (rank as f64).powf(-THETA))
 }
 
-/// Numbers below `n` whose popularity falls as the power [`THETA`] of their rank (Gray et al., SIGMOD 1994).
+/// Numbers below `n` whose popularity falls as the power [`THETA`] of their rank (Gray et al.,
+/// SIGMOD 1994).
 #[derive(Clone)]
 pub struct Zipfian {
     n: f64,
@@ -100,12 +105,14 @@ impl Zipfian {
         Zipfian::with_sum(n, weights(1, n).sum())
     }
 
-    /// For the ranks that YCSB draws before it scatters them by [`scatter`], of whichever number of records.
+    /// For the ranks that YCSB draws before it scatters them by [`scatter`], of whichever number of
+    /// records.
     pub fn of_ranks() -> Zipfian {
         Zipfian::with_sum(RANKS, SUM_OF_RANKS)
     }
 
-    /// For `n` numbers whose weights, the powers of their ranks, are known to add up to `zeta`: there may be more than one can add up.
+    /// For `n` numbers whose weights, the powers of their ranks, are known to add up to `zeta`:
+    /// there may be more than one can add up.
     fn with_sum(n: usize, zeta: f64) -> Zipfian {
         Zipfian { n: n as f64, zeta, zeta_of_two: weights(1, 2).sum() }
     }

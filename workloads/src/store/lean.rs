@@ -1,8 +1,11 @@
-//! The leanest undo logging in place that a processor can do by itself: the strongest baseline without a card.
+//! The leanest undo logging in place that a processor can do by itself: the strongest baseline
+//! without a card.
 //!
-//! A store to a range that the transaction has not logged appends one entry to the log - the old bytes with what they are of, from one line on -
-//! writes it back, fences, and stores in place. There is no write set: reads go to the memory. The commit writes back what was stored, fences, and
-//! stores the transaction's number in one word. A recovery restores the entries of the transaction behind the last number, the newest first.
+//! A store to a range that the transaction has not logged appends one entry to the log - the old
+//! bytes with what they are of, from one line on - writes it back, fences, and stores in place.
+//! There is no write set: reads go to the memory. The commit writes back what was stored, fences,
+//! and stores the transaction's number in one word. A recovery restores the entries of the
+//! transaction behind the last number, the newest first.
 //!
 //! | at | lies |
 //! |---|---|
@@ -13,8 +16,10 @@
 //! | behind it | which 16 bytes of the heap are taken, and at which an object starts: a pair of words for each KiB |
 //! | behind it | the heap |
 //!
-//! The tables of the heap are changed by the commit, all under one entry fence, so that what was allocated and what was stored stand and fall together. There is no
-//! room for what a product needs besides: one thread, a log of a fixed size, places that are used again only for objects of the same size.
+//! The tables of the heap are changed by the commit, all under one entry fence, so that what was
+//! allocated and what was stored stand and fall together. There is no room for what a product needs
+//! besides: one thread, a log of a fixed size, places that are used again only for objects of the
+//! same size.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -98,7 +103,8 @@ impl<M: Memory> Lean<M> {
         Lean::open(memory, log_bytes)
     }
 
-    /// What [`Lean::create`] has made and transactions have changed: what was under way is taken back.
+    /// What [`Lean::create`] has made and transactions have changed: what was under way is taken
+    /// back.
     ///
     /// # Errors
     /// What the memory refuses.
@@ -358,7 +364,8 @@ impl State {
         }
     }
 
-    /// The objects that the tables tell of; what lies between them may be taken again for objects of just that size.
+    /// The objects that the tables tell of; what lies between them may be taken again for objects
+    /// of just that size.
     fn find_objects(&mut self, memory: &dyn Memory) {
         let groups = (self.heap.end - self.heap.start) / GROUP;
         let (heap, table) = (self.heap.start, self.log.end);

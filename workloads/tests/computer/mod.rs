@@ -54,7 +54,8 @@ pub struct Computer {
 }
 
 impl Computer {
-    /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of pools.
+    /// A hostile computer, by `seed`, with so many cards, each with room for `bytes` bytes of
+    /// pools.
     pub fn new(kind: Cards, name: String, seed: u64, cards: usize, bytes: u64) -> Computer {
         let parameters = Parameters::default().adversarial(seed);
         let peers = if seed.is_multiple_of(2) { Peers::default() } else { Peers::default().adversarial(seed) };

@@ -12,7 +12,8 @@ pub struct Survivor {
     pub started: usize,
 }
 
-/// Cuts the power at `cuts` events of what `run` does in a memory of `bytes` that `fresh` has prepared.
+/// Cuts the power at `cuts` events of what `run` does in a memory of `bytes` that `fresh` has
+/// prepared.
 pub fn survivors<P>(
     seed: u64,
     cuts: u64,

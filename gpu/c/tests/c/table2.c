@@ -1,5 +1,5 @@
-/* Every call of table 2: those of the processor directly, those of kernels through kernels. Arguments: a folder, the
- * library's kernels of transactions as PTX. */
+/* Every call of table 2: those of the processor directly, those of kernels through kernels.
+ * Arguments: a folder, the library's kernels of transactions as PTX. */
 #include <nearpm_gpm.h>
 
 #include <stdio.h>
@@ -59,7 +59,8 @@ static int undo(const char *kernel, gpmlog *log, void *cells)
     return gpm_launch(ptx, kernel, BLOCKS, THREADS, arguments, 2);
 }
 
-/* Updates cells with one kernel and gives them back with another: gpmlog_insert, _read and _remove in kernels. */
+/* Updates cells with one kernel and gives them back with another: gpmlog_insert, _read and _remove
+ * in kernels. */
 static void logged(gpmlog *log, const char *name, const char *insert, const char *remove, int64_t entries)
 {
     uint64_t first[CELLS], then[CELLS];

@@ -92,7 +92,8 @@ static void used(uint32_t design, const char *name)
     CHECK(gph_close(table) == 0);
 }
 
-/* A table that is full refuses what does not fit, says how much that is, and keeps everything else. */
+/* A table that is full refuses what does not fit, says how much that is, and keeps everything
+ * else. */
 static void full(void)
 {
     gph_layout layout = {GPH_IN_LEVELS, VALUE, 24, 0, 0, 0, 1};

@@ -1,6 +1,8 @@
-//! Kernels as the processor's C++ compiler understands them: a second oracle for what the interpreter computes from PTX. Nothing can be crashed here.
+//! Kernels as the processor's C++ compiler understands them: a second oracle for what the
+//! interpreter computes from PTX. Nothing can be crashed here.
 //!
-//! The source of a module is `NAME.cu` in a folder; g++ compiles it behind `shim.h`, in which each thread of a block is a fiber.
+//! The source of a module is `NAME.cu` in a folder; g++ compiles it behind `shim.h`, in which each
+//! thread of a block is a fiber.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
@@ -51,7 +53,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nobody uses it any more: kernels have ended when a launch returns.
+        // SAFETY: it was allocated with this layout, and nobody uses it any more: kernels have
+        // ended when a launch returns.
         unsafe { dealloc(self.start, self.layout) };
     }
 }
@@ -80,7 +83,8 @@ fn refuse(module: &str, why: impl Into<String>) -> Error {
 
 /// What the loader says went wrong.
 fn loader_error() -> String {
-    // SAFETY: it gives null or a string that ends with a zero, which is copied before the next call of the loader.
+    // SAFETY: it gives null or a string that ends with a zero, which is copied before the next call
+    // of the loader.
     unsafe {
         let text = libc::dlerror();
         if text.is_null() { String::new() } else { std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned() }
@@ -109,7 +113,8 @@ impl Compiled {
         std::fs::create_dir_all(folder).map_err(system)?;
         let (shim, library) = (folder.join("shim.h"), folder.join(format!("{name}.so")));
         std::fs::write(&shim, include_str!("shim.h")).map_err(system)?;
-        // As NVRTC is told not to join a product and a sum, so that floats are the same bits; CUDA knows no strict aliasing.
+        // As NVRTC is told not to join a product and a sum, so that floats are the same bits; CUDA
+        // knows no strict aliasing.
         let options = [
             "-std=c++17",
             "-O1",
@@ -273,8 +278,9 @@ impl Device for Compiled {
         }
         integers.resize(INTEGERS, 0);
         floats.resize(FLOATS, 0.0);
-        // SAFETY: the launcher reads as many integers and floats as there are. What the kernel does with its arguments is its own: kernels of this
-        // library stay inside of the memory that they are given.
+        // SAFETY: the launcher reads as many integers and floats as there are. What the kernel does
+        // with its arguments is its own: kernels of this library stay inside of the memory that
+        // they are given.
         unsafe { (loaded.launch)(entry, launch.blocks, launch.threads, integers.as_ptr(), floats.as_ptr()) };
         Ok(())
     }

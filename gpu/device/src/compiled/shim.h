@@ -1,5 +1,6 @@
-// What kernels have of CUDA C++, for a compiler of the processor: each thread of a block is a fiber, and fibers give way where threads wait for each
-// other. Blocks run one after the other. A kernel's text is compiled behind this one, with -include.
+// What kernels have of CUDA C++, for a compiler of the processor: each thread of a block is a
+// fiber, and fibers give way where threads wait for each other. Blocks run one after the other. A
+// kernel's text is compiled behind this one, with -include.
 #pragma once
 
 #include <cmath>
@@ -14,7 +15,8 @@
 #define __host__
 #define __forceinline__ inline
 #define __noinline__
-// Blocks do not overlap, so that one of each is enough; a block finds what the one before it left, which CUDA does not define either.
+// Blocks do not overlap, so that one of each is enough; a block finds what the one before it left,
+// which CUDA does not define either.
 #define __shared__ static
 
 namespace shim {
@@ -135,8 +137,8 @@ static inline void run_block(unsigned threads) {
     }
 }
 
-// Integers and pointers are handed over apart from floats, and the processor's calling convention (System V, x86-64) puts each kind in its places in
-// their order: a kernel takes those that it has.
+// Integers and pointers are handed over apart from floats, and the processor's calling convention
+// (System V, x86-64) puts each kind in its places in their order: a kernel takes those that it has.
 using kernel = void (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                         uint64_t, uint64_t, float, float, float, float);
 static kernel entry;

@@ -12,8 +12,8 @@ impl Cuda {
         let event =
             || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused("make an event"));
         let (before, done) = (event()?, event()?);
-        // SAFETY: events and streams are this device's; the driver refuses addresses that it has not given or pinned. An event that is destroyed goes
-        // when what waits for it has ended.
+        // SAFETY: events and streams are this device's; the driver refuses addresses that it has
+        // not given or pinned. An event that is destroyed goes when what waits for it has ended.
         let begun = unsafe {
             result::event::record(before, self.stream)
                 .and_then(|()| {

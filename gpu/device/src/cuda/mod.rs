@@ -24,7 +24,8 @@ pub struct Cuda {
     stream: sys::CUstream,
     /// Of what is launched beside.
     beside: sys::CUstream,
-    /// Copies that go on beside the work of the others, and the events that say when they have happened.
+    /// Copies that go on beside the work of the others, and the events that say when they have
+    /// happened.
     copies: sys::CUstream,
     asides: RefCell<HashMap<u64, sys::CUevent>>,
     next_aside: Cell<u64>,
@@ -91,7 +92,8 @@ impl Cuda {
         })
     }
 
-    /// The driver's calls go to the context that the thread used last: it may have opened several GPUs.
+    /// The driver's calls go to the context that the thread used last: it may have opened several
+    /// GPUs.
     fn current(&self) -> Result<(), Error> {
         // SAFETY: the context is retained until this device is dropped.
         unsafe { result::ctx::set_current(self.context) }.map_err(refused("use the context"))
@@ -139,8 +141,9 @@ impl Cuda {
         // The driver takes as many bytes as the kernel's parameter has, from the little end.
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
         let (grid, block) = ((launch.blocks, 1, 1), (launch.threads, 1, 1));
-        // SAFETY: the function belongs to a module that stays loaded. What the kernel does with its arguments is its own: kernels of
-        // this library stay inside of the memory that they are given.
+        // SAFETY: the function belongs to a module that stays loaded. What the kernel does with its
+        // arguments is its own: kernels of this library stay inside of the memory that they are
+        // given.
         unsafe { result::launch_kernel(function, grid, block, 0, stream, &mut pointers) }
             .map_err(refused(format!("launch {}", kernel.entry)))
     }
@@ -180,9 +183,11 @@ impl Device for Cuda {
 
     fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
         self.current()?;
-        // In the stream of the kernels: the driver's own waiting copy of pageable bytes returns when they are in a buffer of the driver's, and a
-        // kernel of another stream may run before they have arrived.
-        // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the copy, which is waited for.
+        // In the stream of the kernels: the driver's own waiting copy of pageable bytes returns
+        // when they are in a buffer of the driver's, and a kernel of another stream may run before
+        // they have arrived.
+        // SAFETY: the driver refuses addresses that it has not given; the bytes outlive the copy,
+        // which is waited for.
         unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.map_err(refused("copy to the GPU"))?;
         self.finish(self.stream)
     }
@@ -242,7 +247,8 @@ impl Device for Cuda {
         let place = &mut medium.bytes_mut()[offset as usize..][..bytes.len()];
         match <[u8; 8]>::try_from(bytes) {
             Ok(word) if place.as_ptr().addr().is_multiple_of(8) => {
-                // SAFETY: the place has eight bytes, is aligned to eight, and is borrowed exclusively.
+                // SAFETY: the place has eight bytes, is aligned to eight, and is borrowed
+                // exclusively.
                 let atomic = unsafe { std::sync::atomic::AtomicU64::from_ptr(place.as_mut_ptr().cast()) };
                 atomic.store(u64::from_le_bytes(word), std::sync::atomic::Ordering::Release);
             }
@@ -297,7 +303,8 @@ impl Device for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // SAFETY: all of it was made by this device, and nothing of it is used again. Nobody is there to be told of errors.
+        // SAFETY: all of it was made by this device, and nothing of it is used again. Nobody is
+        // there to be told of errors.
         unsafe {
             let _ = result::ctx::set_current(self.context);
             let _ = result::stream::synchronize(self.beside);

@@ -22,7 +22,8 @@ impl Cuda {
         ];
         let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
         let mut loaded = std::ptr::null_mut();
-        // SAFETY: the text ends in zero; options and values are as many as said; the log has the size that is told, and outlives the call.
+        // SAFETY: the text ends in zero; options and values are as many as said; the log has the
+        // size that is told, and outlives the call.
         let outcome = unsafe {
             sys::cuModuleLoadDataEx(&mut loaded, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
                 .result()

@@ -29,7 +29,8 @@ pub(super) fn pin(bytes: &[u8], for_reading: bool) -> Result<(), Error> {
 fn pin_piece(piece: &[u8], all: usize, for_reading: bool) -> Result<(), Error> {
     let reading = if for_reading { sys::CU_MEMHOSTREGISTER_READ_ONLY } else { 0 };
     let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE | reading;
-    // SAFETY: the piece is mapped, and stays so until it is unpinned: detaching comes before the medium is dropped.
+    // SAFETY: the piece is mapped, and stays so until it is unpinned: detaching comes before the
+    // medium is dropped.
     unsafe { sys::cuMemHostRegister_v2(piece.as_ptr() as *mut c_void, piece.len(), flags).result() }
         .map_err(refused(format!("pin {all} bytes of persistent memory")))?;
     let mut address = 0;

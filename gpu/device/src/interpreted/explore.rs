@@ -60,8 +60,10 @@ impl<E> From<LaunchError> for Failed<E> {
 }
 
 impl Interpreted {
-    /// Goes through every state of a launch ([`every_state`]) and calls `look` with each image of the first region, which holds `base` now, that it may
-    /// leave: at its end, and at a crash at each of its persist events. No image comes twice. What the device holds afterwards does not matter.
+    /// Goes through every state of a launch ([`every_state`]) and calls `look` with each image of
+    /// the first region, which holds `base` now, that it may leave: at its end, and at a crash at
+    /// each of its persist events. No image comes twice. What the device holds afterwards does not
+    /// matter.
     ///
     /// # Errors
     /// The first of `look`, or what is wrong with the launch.

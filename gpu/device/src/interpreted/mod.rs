@@ -1,4 +1,5 @@
-//! The interpreter of `nearpm-ptx` as a device: it copies PM in and out of media, counts transactions, and crashes as planned.
+//! The interpreter of `nearpm-ptx` as a device: it copies PM in and out of media, counts
+//! transactions, and crashes as planned.
 
 mod device;
 mod explore;
@@ -27,7 +28,8 @@ pub enum Moment {
         /// Where in it.
         stop: Stop,
     },
-    /// At a store of the processor to PM, so many of them after the plan: some of its aligned words of 8 bytes have persisted.
+    /// At a store of the processor to PM, so many of them after the plan: some of its aligned words
+    /// of 8 bytes have persisted.
     Store {
         /// Stores before it.
         after: u64,
@@ -58,7 +60,8 @@ struct State {
     launches: u64,
     stores: u64,
     counts: Counts,
-    /// Copies that go on: number, to, from, bytes. They happen when they are waited for, as late as may be, and in part at a crash.
+    /// Copies that go on: number, to, from, bytes. They happen when they are waited for, as late as
+    /// may be, and in part at a crash.
     aside: Vec<(u64, u64, u64, u64)>,
     next_aside: u64,
 }
@@ -103,7 +106,8 @@ impl Interpreted {
         state.stores = 0;
     }
 
-    /// From now on looks at what crashes would leave in the first region, which has `base` now; nothing is crashed, no plan is followed.
+    /// From now on looks at what crashes would leave in the first region, which has `base` now;
+    /// nothing is crashed, no plan is followed.
     pub fn watch(&self, watch: Watch, base: Rc<[u8]>) {
         self.plan_crash(None);
         self.state.borrow_mut().watching = Some(Watching::new(watch, base));

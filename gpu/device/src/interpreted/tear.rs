@@ -6,7 +6,8 @@ use super::{State, memory};
 use crate::error::Error;
 
 impl State {
-    /// The power fails: what of the pending stores, and of copies that go on, survives is chosen. Gives what replays it.
+    /// The power fails: what of the pending stores, and of copies that go on, survives is chosen.
+    /// Gives what replays it.
     pub(super) fn crash(&mut self, choice: Choice) -> Result<String, Error> {
         let copies = self.copies();
         self.aside.clear();

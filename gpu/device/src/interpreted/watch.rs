@@ -1,4 +1,5 @@
-//! What crashes would leave at many moments of one run, which goes on: a run for each of them would do the same work again and again.
+//! What crashes would leave at many moments of one run, which goes on: a run for each of them would
+//! do the same work again and again.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +12,8 @@ use super::tear::tear_at;
 use super::{CrashPlan, Moment, State};
 use crate::error::Error;
 
-/// Which moments are looked at. They are numbered from 1 through all launches (each of their persist events is one) and the processor's stores.
+/// Which moments are looked at. They are numbered from 1 through all launches (each of their
+/// persist events is one) and the processor's stores.
 #[derive(Clone, Debug)]
 pub enum Watch {
     /// Some of all.
@@ -42,7 +44,8 @@ impl Watch {
     }
 }
 
-/// Persistent memory as what it has that another image has not: numbers of words of 8 bytes, and the words.
+/// Persistent memory as what it has that another image has not: numbers of words of 8 bytes, and
+/// the words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Changes(Vec<(u32, u64)>);
 
@@ -163,7 +166,8 @@ impl State {
         Ok(watching)
     }
 
-    /// Runs a launch to its end, and stops on its way at one of its stores and fences, then where `look` says, which is called at each.
+    /// Runs a launch to its end, and stops on its way at one of its stores and fences, then where
+    /// `look` says, which is called at each.
     fn launch_with_stops(
         &mut self,
         entry: &Entry,

@@ -25,7 +25,8 @@ pub enum Access {
     Create,
     /// It is there.
     Open,
-    /// It is there, and is only read: a region that was drained to a file on a disk, too. A card that stores there all the same ends its process.
+    /// It is there, and is only read: a region that was drained to a file on a disk, too. A card
+    /// that stores there all the same ends its process.
     Read,
 }
 
@@ -48,8 +49,9 @@ impl PmRegion {
     /// Makes a region of `bytes` bytes, or opens one: then `bytes` is 0, or what it must have.
     ///
     /// # Errors
-    /// [`Error::Exists`], [`Error::InUse`], [`Error::NotPinnable`]; of a region that is opened [`Error::Foreign`], [`Error::Newer`],
-    /// [`Error::Truncated`], [`Error::Corrupt`]; what the system refuses. Nothing is left behind or changed then.
+    /// [`Error::Exists`], [`Error::InUse`], [`Error::NotPinnable`]; of a region that is opened
+    /// [`Error::Foreign`], [`Error::Newer`], [`Error::Truncated`], [`Error::Corrupt`]; what the
+    /// system refuses. Nothing is left behind or changed then.
     pub fn map(device: Rc<dyn Device>, path: &Path, bytes: u64, access: Access) -> Result<PmRegion, Error> {
         match access {
             Access::Create => {
@@ -146,13 +148,14 @@ impl PmRegion {
         Ref::map(self.shared.medium.borrow(), |medium| medium.as_ref().expect("a region that is there is open"))
     }
 
-    /// The bytes as the processor sees them, of a region on a card. On the interpreter they are those of the last
-    /// [`PmRegion::close`]: use [`PmRegion::read`], which is right everywhere.
+    /// The bytes as the processor sees them, of a region on a card. On the interpreter they are
+    /// those of the last [`PmRegion::close`]: use [`PmRegion::read`], which is right everywhere.
     pub fn mapped<R>(&self, look: impl FnOnce(&[u8]) -> R) -> R {
         look(self.medium().bytes())
     }
 
-    /// The same for the processor to store to, past the device: what CPU-assisted persistence does. The caller makes it durable.
+    /// The same for the processor to store to, past the device: what CPU-assisted persistence does.
+    /// The caller makes it durable.
     ///
     /// # Panics
     /// A region that is only read.
@@ -215,8 +218,9 @@ impl PmRegion {
         Error::Corrupt { path: self.path(), what, offset }
     }
 
-    /// Copies everything to a file that takes the place of the one at `path`, and synchronises it: durability
-    /// [`crate::Durability::Drained`]. The copy is a region, too. No kernel runs meanwhile.
+    /// Copies everything to a file that takes the place of the one at `path`, and synchronises it:
+    /// durability [`crate::Durability::Drained`]. The copy is a region, too. No kernel runs
+    /// meanwhile.
     ///
     /// # Errors
     /// What the system refuses; a file that was there stays then.

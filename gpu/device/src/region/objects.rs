@@ -46,8 +46,8 @@ impl PmRegion {
         }
     }
 
-    /// Adds an object. `fill` stores its first contents, which are durable before the object is there; what it does not store to is
-    /// zero. A crash leaves the object whole or not there.
+    /// Adds an object. `fill` stores its first contents, which are durable before the object is
+    /// there; what it does not store to is zero. A crash leaves the object whole or not there.
     ///
     /// # Errors
     /// [`Error::NoRoom`]; a name that is none, or is taken.

@@ -1,7 +1,9 @@
 //! Incremental checkpoints: only pages that changed go over the link.
 //!
-//! For each slot the device's memory has the digests of the pages that the slot holds. A page whose digest is another one now is copied; of two
-//! different pages one in 2^64 has the same digest. What a slot holds is not known after it was opened, or filled in another way: then all is copied.
+//! For each slot the device's memory has the digests of the pages that the slot holds. A page whose
+//! digest is another one now is copied; of two different pages one in 2^64 has the same digest.
+//! What a slot holds is not known after it was opened, or filled in another way: then all is
+//! copied.
 
 use nearpm_gpu::Buffer;
 use nearpm_interface::region::CHECKPOINT_SLOTS;
@@ -33,8 +35,9 @@ impl Checkpoint {
         }
     }
 
-    /// Takes a checkpoint of a group of which only the pages of 4 KiB are copied that differ from what the slot holds: those that changed since the
-    /// checkpoint before the last. It is durable when this returns; until then the one before it is.
+    /// Takes a checkpoint of a group of which only the pages of 4 KiB are copied that differ from
+    /// what the slot holds: those that changed since the checkpoint before the last. It is durable
+    /// when this returns; until then the one before it is.
     ///
     /// # Errors
     /// As for [`Checkpoint::checkpoint`].
@@ -58,7 +61,8 @@ impl Checkpoint {
         Ok(Taken { sequence, bytes: bytes_of(&elements), moved: counted[1] })
     }
 
-    /// Where the digests of a slot's pages are, and whether they are what it holds; from now on they are not, until that is said.
+    /// Where the digests of a slot's pages are, and whether they are what it holds; from now on
+    /// they are not, until that is said.
     fn take_pages(&self, group: u32, slot: u64, elements: &[Element]) -> Result<(u64, bool)> {
         let mut all = self.pages.borrow_mut();
         let mine = &mut all[group as usize];

@@ -1,8 +1,10 @@
-//! Concurrent checkpoints: several are in flight while the program goes on (PCcheck's idea, without a copy in the processor's memory).
+//! Concurrent checkpoints: several are in flight while the program goes on (PCcheck's idea, without
+//! a copy in the processor's memory).
 //!
-//! A checkpoint begins with a snapshot in the device's memory, which takes a fraction of the time of the link. The copy engine brings that to PM beside
-//! the kernels that follow. Each of N that are in flight at once has a group of slots of its own, so that each group has a checkpoint that counts
-//! meanwhile; numbers go through all of them, and the newest whole one is restored.
+//! A checkpoint begins with a snapshot in the device's memory, which takes a fraction of the time
+//! of the link. The copy engine brings that to PM beside the kernels that follow. Each of N that
+//! are in flight at once has a group of slots of its own, so that each group has a checkpoint that
+//! counts meanwhile; numbers go through all of them, and the newest whole one is restored.
 
 use std::cell::{Cell, RefCell};
 
@@ -21,7 +23,8 @@ pub struct Concurrent {
     busy: RefCell<Vec<bool>>,
 }
 
-/// A checkpoint in flight. One that is dropped is not taken; its place is free again when the checkpoints are opened anew.
+/// A checkpoint in flight. One that is dropped is not taken; its place is free again when the
+/// checkpoints are opened anew.
 #[must_use = "a checkpoint counts when it is finished"]
 pub struct Flight {
     group: u32,
@@ -48,7 +51,8 @@ impl Flight {
 }
 
 impl Concurrent {
-    /// Creates checkpoints of up to `elements` elements of together up to `bytes` bytes, of which `flights` may be in flight at once.
+    /// Creates checkpoints of up to `elements` elements of together up to `bytes` bytes, of which
+    /// `flights` may be in flight at once.
     ///
     /// # Errors
     /// As for [`Checkpoint::create`].
@@ -82,7 +86,8 @@ impl Concurrent {
         (0..self.checkpoint.head.blocks).try_for_each(|group| self.checkpoint.register(group, element.clone()))
     }
 
-    /// Begins a checkpoint of the memory as the work given so far leaves it. The program may go on at once.
+    /// Begins a checkpoint of the memory as the work given so far leaves it. The program may go on
+    /// at once.
     ///
     /// # Errors
     /// As many are in flight as may be; no memory for the snapshot; what the device refuses.
@@ -129,7 +134,8 @@ impl Concurrent {
         Ok(Taken { sequence: flight.sequence, bytes: flight.bytes, moved: flight.bytes })
     }
 
-    /// Gives the memory the contents of the newest checkpoint; `None`, and nothing is changed, where there is none.
+    /// Gives the memory the contents of the newest checkpoint; `None`, and nothing is changed,
+    /// where there is none.
     ///
     /// # Errors
     /// As for [`Checkpoint::restore`].

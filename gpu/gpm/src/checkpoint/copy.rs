@@ -10,8 +10,9 @@ use crate::kernels::library;
 /// Blocks and threads of a copy: enough for the link.
 const BLOCKS: u32 = 264;
 const THREADS: u32 = 512;
-/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link are longer than those of kernels: 5 % faster, which is
-/// more than the launches it takes. Its copy has arrived when the device is waited for.
+/// Elements from so many bytes on are brought to PM by the copy engine, whose writes on the link
+/// are longer than those of kernels: 5 % faster, which is more than the launches it takes. Its copy
+/// has arrived when the device is waited for.
 const BY_COPY_ENGINE: u64 = 16 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,8 @@ fn items_of<'e>(items: impl Iterator<Item = (&'e Element, &'e CheckpointElement)
 /// Bytes of an item.
 const ITEM: usize = 24;
 
-/// The number in a slot of an element's first 8 bytes: they are numbered through the slot, so that elements that change places are found.
+/// The number in a slot of an element's first 8 bytes: they are numbered through the slot, so that
+/// elements that change places are found.
 pub(super) fn first_of(stored: &CheckpointElement) -> u64 {
     stored.offset / 8
 }
@@ -80,7 +82,8 @@ impl Checkpoint {
         Ok(words_of(&self.digest)?[0])
     }
 
-    /// The address of items in the device's memory, where they are as a rule from the checkpoint before.
+    /// The address of items in the device's memory, where they are as a rule from the checkpoint
+    /// before.
     fn items(&self, bytes: &[u8]) -> Result<u64> {
         let mut items = self.items.borrow_mut();
         if items.bytes != bytes {
@@ -98,7 +101,8 @@ impl Checkpoint {
         Ok(self.region.device().launch(library().kernel("checkpoint_digest"), &launch)?)
     }
 
-    /// Copies an element's pages that are not those whose digests `pages` has, or all, and brings the digests up to date; does not wait.
+    /// Copies an element's pages that are not those whose digests `pages` has, or all, and brings
+    /// the digests up to date; does not wait.
     pub(super) fn copy_changed(
         &self,
         from: u64,

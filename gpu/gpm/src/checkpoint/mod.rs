@@ -1,7 +1,9 @@
-//! Checkpoints of device memory in PM: two sealed copies a group, of which the newest valid one counts.
+//! Checkpoints of device memory in PM: two sealed copies a group, of which the newest valid one
+//! counts.
 //!
-//! A slot is a head, a table of elements by name, and their data. A checkpoint takes the slot that does not count: its head is blanked, the
-//! data is copied by a kernel and persisted, then table and head are written. A crash leaves the other slot as it was.
+//! A slot is a head, a table of elements by name, and their data. A checkpoint takes the slot that
+//! does not count: its head is blanked, the data is copied by a kernel and persisted, then table
+//! and head are written. A crash leaves the other slot as it was.
 //!
 //! | file | holds |
 //! |---|---|
@@ -75,7 +77,8 @@ struct Slot {
 }
 
 impl Checkpoint {
-    /// Creates checkpoints of `groups` groups, each of up to `elements` elements of together up to `bytes` bytes.
+    /// Creates checkpoints of `groups` groups, each of up to `elements` elements of together up to
+    /// `bytes` bytes.
     ///
     /// # Errors
     /// No group or element; no room in the region.
@@ -134,7 +137,8 @@ impl Checkpoint {
     /// Adds device memory to a group.
     ///
     /// # Errors
-    /// A group that there is not; too many elements or bytes; a name that is none or taken; an address that is no multiple of 16.
+    /// A group that there is not; too many elements or bytes; a name that is none or taken; an
+    /// address that is no multiple of 16.
     pub fn register(&self, group: u32, element: Element) -> Result<()> {
         let groups = self.groups.borrow();
         let Some(elements) = groups.get(group as usize) else {
@@ -238,7 +242,8 @@ impl Checkpoint {
         Ok(self.region.write(place, &line[..8])?)
     }
 
-    /// Takes a checkpoint of a group. It is durable when this returns; until then the one before it is.
+    /// Takes a checkpoint of a group. It is durable when this returns; until then the one before it
+    /// is.
     ///
     /// # Errors
     /// A group that there is not, or that has no element; what the device refuses.
@@ -255,10 +260,12 @@ impl Checkpoint {
         Ok(Taken { sequence, bytes, moved: bytes })
     }
 
-    /// Gives a group's memory the contents of its newest checkpoint; `None`, and nothing is changed, where there is none.
+    /// Gives a group's memory the contents of its newest checkpoint; `None`, and nothing is
+    /// changed, where there is none.
     ///
     /// # Errors
-    /// The checkpoint has other elements than are registered; neither slot's data has its digest ([`nearpm_gpu::Error::Corrupt`]).
+    /// The checkpoint has other elements than are registered; neither slot's data has its digest
+    /// ([`nearpm_gpu::Error::Corrupt`]).
     pub fn restore(&self, group: u32) -> Result<Option<Taken>> {
         let elements = self.elements(group)?;
         self.restore_newest(&elements, self.slots(group)?)

@@ -11,7 +11,8 @@ use crate::seal::seal_of;
 pub struct Entry {
     /// Thread of the launch (blocks in whole warps), or partition.
     pub thread: u32,
-    /// Its number in the thread, from 0. A conventional log has one entry a partition here: all its words.
+    /// Its number in the thread, from 0. A conventional log has one entry a partition here: all its
+    /// words.
     pub slot: u32,
     /// Its words.
     pub words: Vec<u32>,
@@ -24,8 +25,8 @@ pub enum Order {
     Oldest,
     /// By thread, each thread's newest first: undo where no two threads log the same place.
     Newest,
-    /// By a stamp, a word of each entry, the highest first: undo where threads log the same place. The kernel draws stamps so that of two
-    /// that log a place the later one has the higher stamp.
+    /// By a stamp, a word of each entry, the highest first: undo where threads log the same place.
+    /// The kernel draws stamps so that of two that log a place the later one has the higher stamp.
     NewestStamp {
         /// Number of the word.
         word: usize,
@@ -81,7 +82,8 @@ impl Stored<'_> {
         words.extend((0..stripes).map(|stripe| word(self.data, place + u64::from(stripe) * STRIPE)));
     }
 
-    /// A thread's entries end before the first that does not count: one is inserted behind the fence of the one before it.
+    /// A thread's entries end before the first that does not count: one is inserted behind the
+    /// fence of the one before it.
     fn sealed(&self, thread: u32, words: &mut Vec<u32>, visit: Visit<'_>) {
         for slot in 0..self.head.depth {
             self.stripes(thread, slot, self.head.words + 1, words);

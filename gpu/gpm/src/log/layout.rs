@@ -87,8 +87,8 @@ pub(super) fn conventional(partitions: u32, bytes: u64) -> Result<ObjectHead> {
             "{bytes} bytes are too few or too many for {partitions} partitions of 4 bytes to 16 GiB"
         ));
     }
-    // A line for the tail, and one more where partitions would lie at distances of powers of two, at which the GPU's requests all
-    // wait for one another.
+    // A line for the tail, and one more where partitions would lie at distances of powers of two,
+    // at which the GPU's requests all wait for one another.
     let mut stride = STRIPE + room;
     if (stride / STRIPE).is_multiple_of(2) {
         stride += STRIPE;

@@ -6,7 +6,8 @@
 //! | [`Form::Tail`] | the entry and a tail of 4 bytes, two fences | the same, as in the paper; entries whose checks must not rest on a hash |
 //! | conventional | a lock, the entry and a tail of 8 bytes, two fences | few entries of any size |
 //!
-//! Every log has a generation, a sealed word in PM: an entry of another one does not count, so that a log is cleared by one store of 8 bytes.
+//! Every log has a generation, a sealed word in PM: an entry of another one does not count, so that
+//! a log is cleared by one store of 8 bytes.
 
 mod entries;
 mod layout;
@@ -42,7 +43,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates a hierarchical log of entries of `entry_bytes` bytes, `depth` of them a thread, for launches of one shape.
+    /// Creates a hierarchical log of entries of `entry_bytes` bytes, `depth` of them a thread, for
+    /// launches of one shape.
     ///
     /// # Errors
     /// A shape or size that no log has; no room in the region.
@@ -241,7 +243,8 @@ impl Log {
         Ok(entries)
     }
 
-    /// Goes through the entries that count, by thread and slot, without a copy of each: called with thread, slot and words.
+    /// Goes through the entries that count, by thread and slot, without a copy of each: called with
+    /// thread, slot and words.
     ///
     /// # Errors
     /// What a kernel did wrong.

@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Builds the authors' programs (GPMBench of github.com/csl-iisc/GPM-ASPLOS22, at bb743e0) for memory of the kind that our regions are in:
+# Builds the authors' programs (GPMBench of github.com/csl-iisc/GPM-ASPLOS22, at bb743e0) for memory
+# of the kind that our regions are in:
 #
 #     build.sh CHECKOUT TARGET
 #
-# It makes TARGET/kvs_gpm, db_gpm, checkpoint_gpm, cfd_gpm, hs_gpm, blk_gpm, ps_gpm, srad_gpm, bfs_gpm; dnn_gpm where CUDNN
-# names the folders, divided by a colon, that have the headers of cuDNN and cuBLAS. CHECKOUT is a clone; nothing of it comes into this repository. It needs nvcc of CUDA 13; as wheels: pip install 'nvidia-cuda-nvcc==13.0.*'
-# 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*', and CUDA=.../site-packages/nvidia/cu13.
+# It makes TARGET/kvs_gpm, db_gpm, checkpoint_gpm, cfd_gpm, hs_gpm, blk_gpm, ps_gpm, srad_gpm,
+# bfs_gpm; dnn_gpm where CUDNN names the folders, divided by a colon, that have the headers of cuDNN
+# and cuBLAS. CHECKOUT is a clone; nothing of it comes into this repository. It needs nvcc of CUDA
+# 13; as wheels: pip install 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-crt==13.0.*'
+# 'nvidia-nvvm==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-cccl==13.0.*', and
+# CUDA=.../site-packages/nvidia/cu13.
 #
-# What is put in their place: libpmem by memfds (libpmem.h), the register of the root port by nothing (change-ddio.h), the watch of the bandwidth by
-# nothing (nvml.h), the map of the USA's roads by the graph that ours searches (roads.h), the missile's mesh by ours (mesh.h), a chip's temperatures (chip.h)
-# and pictures of digits (digits.cpp) by made ones. patch.py mends what does not run any more, adds what tells the time of the kernels alone, and looks at
-# what was stored (elements.h, rows.h).
+# What is put in their place: libpmem by memfds (libpmem.h), the register of the root port by
+# nothing (change-ddio.h), the watch of the bandwidth by nothing (nvml.h), the map of the USA's
+# roads by the graph that ours searches (roads.h), the missile's mesh by ours (mesh.h), a chip's
+# temperatures (chip.h) and pictures of digits (digits.cpp) by made ones. patch.py mends what does
+# not run any more, adds what tells the time of the kernels alone, and looks at what was stored
+# (elements.h, rows.h).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(cd "$1" && pwd)
@@ -19,7 +25,8 @@ target=$(cd "$2" && pwd)
 cuda=${CUDA:-/usr/local/cuda}
 export PATH=$cuda/bin:$PATH
 
-# One file of the repository cannot be had, so that it may be a clone without a work tree: what is compiled is taken path by path.
+# One file of the repository cannot be had, so that it may be a clone without a work tree: what is
+# compiled is taken path by path.
 sources=$target/sources
 git -C "$checkout" ls-tree -r --name-only HEAD GPMBench/libgpm GPMBench/native GPMBench/checkpointing GPMBench/transactional |
     grep -E '\.(cu|cuh|h|cpp)$' | grep -v /lib/ | while read -r path; do
@@ -60,7 +67,8 @@ object "$table/../db/generate.cu" ""
 object "$here/results.cpp" ""
 link db_gpm -rdc=true "${objects[@]}"
 
-# What is linked has the names of the libraries and of what is called of them: they are looked for when it is run.
+# What is linked has the names of the libraries and of what is called of them: they are looked for
+# when it is run.
 if [ -n "${CUDNN:-}" ]; then
     dnn=$bench/checkpointing/DNN/src made=$target/objects/lenet.o
     nvcc "${flags[@]}" ${CUDNN:+-I${CUDNN%%:*} -I${CUDNN##*:}} -I"$dnn" -c "$dnn/lenet.cu" -o "$made"

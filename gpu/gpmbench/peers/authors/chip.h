@@ -13,7 +13,8 @@ static void chip(float *temperatures, float *power, size_t cells) {
     }
 }
 
-// Cells of a square in the chip's middle whose temperature after `steps` steps differs from the processor's by more than 1 in 10 000.
+// Cells of a square in the chip's middle whose temperature after `steps` steps differs from the
+// processor's by more than 1 in 10 000.
 static void wrong_cells(const float *before, const float *power, const float *after_on_card, int side, int steps, float by, float rx, float ry, float rz) {
     const int part = 256, from = side / 2 - part / 2;
     int low = from - steps, width = part + 2 * steps;

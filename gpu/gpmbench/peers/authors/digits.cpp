@@ -1,4 +1,5 @@
-// Pictures of digits, made instead of read: a stroke pattern a class, with noise. Their program tells how many of those that it has not seen it finds.
+// Pictures of digits, made instead of read: a stroke pattern a class, with noise. Their program
+// tells how many of those that it has not seen it finds.
 #include "readubyte.h"
 
 #include <cstring>

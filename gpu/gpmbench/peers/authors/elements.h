@@ -1,4 +1,5 @@
-// Looks at a checkpoint of the authors' library: the newest copy of each element of a group in PM, word by word, beside what the GPU has.
+// Looks at a checkpoint of the authors' library: the newest copy of each element of a group in PM,
+// word by word, beside what the GPU has.
 #pragma once
 #include <cstring>
 #include <vector>

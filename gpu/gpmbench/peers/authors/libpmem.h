@@ -1,4 +1,5 @@
-// What GPM's programs call of libpmem, on memfds: memory of the kind that our regions are in. A name that was mapped before is the same memory again.
+// What GPM's programs call of libpmem, on memfds: memory of the kind that our regions are in. A
+// name that was mapped before is the same memory again.
 #pragma once
 #include <errno.h>
 #include <stddef.h>

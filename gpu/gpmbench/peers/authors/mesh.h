@@ -1,4 +1,5 @@
-// The mesh that ours computes on, made instead of read: `Mesh::around_a_rod` of gpu/gpmbench/src/programs/mesh.rs, in the authors' columns.
+// The mesh that ours computes on, made instead of read: `Mesh::around_a_rod` of
+// gpu/gpmbench/src/programs/mesh.rs, in the authors' columns.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,7 +19,8 @@ static MeshPoint mesh_cross(MeshPoint a, MeshPoint b) {
 }
 static double mesh_dot(MeshPoint a, MeshPoint b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-// `stride` cells, of which those behind MESH_CELLS are the last one again. The square root of an area is taken by their kernel: it is the cell's surface.
+// `stride` cells, of which those behind MESH_CELLS are the last one again. The square root of an
+// area is taken by their kernel: it is the cell's surface.
 static void mesh(int stride, float *areas, int *neighbours, float *normals) {
     unsigned cubes = MESH_CELLS / 6, side = 1;
     while (side * side * side <= cubes) side++;

@@ -46,7 +46,8 @@ change(
     ),
 )
 
-# The image is copied to the GPU before it is made: without the second copy all of its pixels are no numbers. Before an iteration each pixel is -1.
+# The image is copied to the GPU before it is made: without the second copy all of its pixels are no
+# numbers. Before an iteration each pixel is -1.
 change(
     "native/SRAD/src/srad.cu",
     (
@@ -85,7 +86,8 @@ change(
     ("// Verify answer", "wrong_levels(h_cost, source, INF);\n// Verify answer"),
 )
 
-# Their generator takes seconds for 2^28 options on one thread, and the processor's prices minutes; of 1024 iterations 50 are made.
+# Their generator takes seconds for 2^28 options on one thread, and the processor's prices minutes;
+# of 1024 iterations 50 are made.
 change(
     "checkpointing/BLK/src/blackScholes.cu",
     ("(float)rand() / (float)RAND_MAX", "unit(drawn++, omp_get_thread_num())"),
@@ -101,8 +103,9 @@ change(
     ("    for (int opt = 0;", "#pragma omp parallel for\n    for (int opt = 0;"),
 )
 
-# What is published has the launch in a comment: it checkpoints a chip that never changes. With it, and 16 384 cells a side instead of the 1024 that its step
-# is for, temperatures grow without bound: a cell is 256 times smaller. The step is 256 times shorter here. Of 4000 steps 400 are made.
+# What is published has the launch in a comment: it checkpoints a chip that never changes. With it,
+# and 16 384 cells a side instead of the 1024 that its step is for, temperatures grow without bound:
+# a cell is 256 times smaller. The step is 256 times shorter here. Of 4000 steps 400 are made.
 change(
     "checkpointing/HS/src/hotspot.cu",
     ("//calculate_temp<<<", "calculate_temp<<<"),

@@ -1,4 +1,5 @@
-// What the authors' table calls to give the tablets of a query's results back: the one function of it that their repository lacks.
+// What the authors' table calls to give the tablets of a query's results back: the one function of
+// it that their repository lacks.
 #include "virginian.h"
 
 int virg_vm_freeresults(virginian *v, virg_vm *vm) {

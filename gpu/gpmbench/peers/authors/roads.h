@@ -1,4 +1,5 @@
-// The graph that ours searches, made instead of read: `Graph::roads` of gpu/gpmbench/src/programs/bfs.rs.
+// The graph that ours searches, made instead of read: `Graph::roads` of
+// gpu/gpmbench/src/programs/bfs.rs.
 #pragma once
 #include <vector>
 

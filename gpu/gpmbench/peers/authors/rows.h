@@ -1,4 +1,5 @@
-// Looks at the authors' table in PM, row by row: 50 M rows as they were inserted, of which a selection was updated.
+// Looks at the authors' table in PM, row by row: 50 M rows as they were inserted, of which a
+// selection was updated.
 #pragma once
 #include <vector>
 

@@ -19,13 +19,15 @@ const SOAK: &str = "soak";
 /// Arguments of a measurement.
 #[derive(Args)]
 pub struct BenchArguments {
-    /// Run on the interpreter, at small sizes: nothing is measured, times are predicted from counted transactions
+    /// Run on the interpreter, at small sizes: nothing is measured, times are predicted from
+    /// counted transactions
     #[arg(long)]
     interpreted: bool,
     /// Number of the GPU
     #[arg(long, default_value_t = 0)]
     card: usize,
-    /// Numbers of several GPUs of this machine: logs of all of them under one commit record are measured, and nothing else
+    /// Numbers of several GPUs of this machine: logs of all of them under one commit record are
+    /// measured, and nothing else
     #[arg(long, value_delimiter = ',')]
     cards: Vec<usize>,
     /// Only these measurements, or the soak
@@ -34,7 +36,8 @@ pub struct BenchArguments {
     /// Processes that the soak kills; 0 for no soak
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// PTX of another library's hierarchical log, to be measured beside ours: kernels peer_create, peer_insert and peer_check
+    /// PTX of another library's hierarchical log, to be measured beside ours: kernels peer_create,
+    /// peer_insert and peer_check
     #[arg(long)]
     peer_log: Option<PathBuf>,
     /// What the soak starts
@@ -136,7 +139,8 @@ pub fn bench(arguments: &BenchArguments, again: &[&str]) -> Result<bool> {
     tell(&report, arguments.text.as_deref(), arguments.json.as_deref())
 }
 
-/// Prints the results as a table, and writes them into these files; says whether all of what was done is right.
+/// Prints the results as a table, and writes them into these files; says whether all of what was
+/// done is right.
 ///
 /// # Errors
 /// A file that cannot be written.

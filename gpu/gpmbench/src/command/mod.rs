@@ -28,7 +28,8 @@ pub enum GpuCommand {
     Campaign(CampaignArguments),
     /// Measure a GPU, or try the measurements out on the interpreter
     Bench(BenchArguments),
-    /// Print the paper's figures and tables as a measurement has them, beside the paper's numbers and what the link allows, and all of its results
+    /// Print the paper's figures and tables as a measurement has them, beside the paper's numbers
+    /// and what the link allows, and all of its results
     Report {
         /// The file that `bench --json` has written
         results: PathBuf,
@@ -75,7 +76,8 @@ pub struct RunArguments {
     /// Seed of inputs and crashes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// File for the store's persistent memory, which must not be there; it is removed again where none is given
+    /// File for the store's persistent memory, which must not be there; it is removed again where
+    /// none is given
     #[arg(long)]
     pool: Option<PathBuf>,
     /// Crash at every moment, not at some
@@ -98,7 +100,8 @@ pub struct CampaignArguments {
     /// Processes that do it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     workers: u64,
-    /// Go through units from this one on, in steps as large as there are workers, and print each as JSON: for the command without it
+    /// Go through units from this one on, in steps as large as there are workers, and print each as
+    /// JSON: for the command without it
     #[arg(long, hide = true)]
     unit: Option<u64>,
 }
@@ -185,8 +188,8 @@ fn campaign(arguments: &CampaignArguments) -> Result<()> {
     Ok(())
 }
 
-/// Goes on until there were so many crashes, or the time is over. Units are counted in their order, so that a record is the same however many processes
-/// made it.
+/// Goes on until there were so many crashes, or the time is over. Units are counted in their order,
+/// so that a record is the same however many processes made it.
 fn go_on(record: &mut Record, arguments: &CampaignArguments, until: Option<Instant>) -> Result<()> {
     let CampaignArguments { record: path, crashes, workers, .. } = arguments;
     let (first, mut saved) = (record.next, Saved::now());

@@ -1,4 +1,5 @@
-//! The programs on a processor alone, by several threads, with the same durability: what the paper's figure 1 compares GPM with.
+//! The programs on a processor alone, by several threads, with the same durability: what the
+//! paper's figure 1 compares GPM with.
 //!
 //! | file | program | what makes it recoverable |
 //! |---|---|---|
@@ -26,7 +27,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes[8 * at..].first_chunk().map_or(0, |&word| u64::from_le_bytes(word))
 }
 
-/// An undo log of one thread: entries of place, two old words, and a word that says that they are whole.
+/// An undo log of one thread: entries of place, two old words, and a word that says that they are
+/// whole.
 struct UndoLog<'l> {
     bytes: &'l mut [u8],
     batch: u64,

@@ -7,8 +7,8 @@ use nearpm_gpu::{persist, persist_with_threads};
 use super::{part_of, store_word};
 use crate::programs::Graph;
 
-/// Inclusive sums of each array of `length` numbers into memory that persists; a word an array in `done` becomes `run` behind its sums. Arrays that
-/// are done are left.
+/// Inclusive sums of each array of `length` numbers into memory that persists; a word an array in
+/// `done` becomes `run` behind its sums. Arrays that are done are left.
 pub fn sums(input: &[u32], length: usize, to: &mut [u8], done: &mut [u8], run: u64, threads: usize) {
     let arrays = input.len() / length;
     let share = part_of(arrays, threads);
@@ -161,7 +161,8 @@ impl<'g> GraphLevels<'g> {
         targets.filter(claims).collect()
     }
 
-    /// Goes through all levels; `to` has the level of each node, `done` the last whole one behind it. Gives the last level that has nodes.
+    /// Goes through all levels; `to` has the level of each node, `done` the last whole one behind
+    /// it. Gives the last level that has nodes.
     pub fn run(&self, to: &mut [u8], done: &mut [u8], threads: usize) -> u32 {
         let (mut frontier, mut level) = (vec![0], 0);
         while !frontier.is_empty() {
@@ -181,7 +182,8 @@ impl<'g> GraphLevels<'g> {
             for &node in &frontier {
                 to[4 * node as usize..][..4].copy_from_slice(&(level + 1).to_le_bytes());
             }
-            // Nodes of a level lie scattered: each one's line is written back, all of them are waited for at once.
+            // Nodes of a level lie scattered: each one's line is written back, all of them are
+            // waited for at once.
             nearpm_gpu::persist_scattered(to, frontier.iter().map(|&node| 4 * node as usize));
             store_word(done, u64::from(level));
             level += 1;

@@ -5,7 +5,8 @@ use nearpm_gpu::persist;
 use super::{UndoLog, part_of, store_word, word};
 use crate::kvs::{PAIR, SET, WAYS, mix};
 
-/// A store in memory that persists: a word {number of the batch, whether it is active}, logs of the threads, sets.
+/// A store in memory that persists: a word {number of the batch, whether it is active}, logs of the
+/// threads, sets.
 pub struct Store<'m> {
     memory: &'m mut [u8],
     set_bits: u32,
@@ -23,7 +24,8 @@ impl<'m> Store<'m> {
         WORD + threads * UndoLog::bytes_for(batch) + ((SET as usize) << set_bits)
     }
 
-    /// A store in memory that is zero or has one of the same sizes; a batch that was active is undone.
+    /// A store in memory that is zero or has one of the same sizes; a batch that was active is
+    /// undone.
     pub fn open(memory: &'m mut [u8], set_bits: u32, threads: usize, batch: usize) -> Store<'m> {
         let mut store = Store { memory, set_bits, threads, log: UndoLog::bytes_for(batch) };
         let state = word(store.memory, 0);
@@ -72,7 +74,8 @@ impl<'m> Store<'m> {
         let sets = 1usize << bits;
         let share = part_of(sets, threads);
         let set_of = move |key: u64| if bits == 0 { 0 } else { (mix(key) >> (64 - bits)) as usize };
-        // Each thread brings a part of the batch to the threads whose sets they are, in the batch's order.
+        // Each thread brings a part of the batch to the threads whose sets they are, in the batch's
+        // order.
         let sorted: Vec<Vec<Vec<(usize, u64, u64)>>> = std::thread::scope(|scope| {
             let sort = |part: &[(u64, u64)]| {
                 let mut by_owner = vec![Vec::new(); threads];

@@ -5,7 +5,8 @@ use nearpm_gpu::persist;
 use super::{UndoLog, part_of, store_word, word};
 use crate::db::{ROW, updated};
 
-/// A table in memory that persists: a word {number of the update, whether it is active}, the number of rows, logs of the threads, rows.
+/// A table in memory that persists: a word {number of the update, whether it is active}, the number
+/// of rows, logs of the threads, rows.
 pub struct Table<'m> {
     memory: &'m mut [u8],
     threads: usize,
@@ -18,7 +19,8 @@ const COUNT: usize = 64;
 const LOGS: usize = 128;
 
 impl<'m> Table<'m> {
-    /// Bytes for `rows` rows, of which an update changes one in `share`, and a part of a thread has no more than twice that.
+    /// Bytes for `rows` rows, of which an update changes one in `share`, and a part of a thread has
+    /// no more than twice that.
     pub fn bytes(rows: u64, threads: usize, share: u64) -> usize {
         LOGS + threads * Table::log_bytes(rows, threads, share) + (ROW * rows) as usize
     }
@@ -27,7 +29,8 @@ impl<'m> Table<'m> {
         UndoLog::bytes_for(2 * part_of(rows as usize, threads).div_ceil(share as usize) + 64)
     }
 
-    /// A table in memory that is zero or has one of the same sizes; an update that was active is undone.
+    /// A table in memory that is zero or has one of the same sizes; an update that was active is
+    /// undone.
     pub fn open(memory: &'m mut [u8], rows: u64, threads: usize, share: u64) -> Table<'m> {
         let log = Table::log_bytes(rows, threads, share);
         let table = Table { memory, threads, log };

@@ -1,4 +1,5 @@
-//! The campaign over all nine programs: units by number, each a program with a schedule and choices of its own, so that it can be stopped and gone on with.
+//! The campaign over all nine programs: units by number, each a program with a schedule and choices
+//! of its own, so that it can be stopped and gone on with.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -19,7 +19,8 @@ pub enum Way {
     Concurrent,
 }
 
-/// Two elements, checkpointed twice before, and twice in the work. With each number one part in three of each of them changes.
+/// Two elements, checkpointed twice before, and twice in the work. With each number one part in
+/// three of each of them changes.
 pub struct Checkpoints {
     /// Bytes of a third of the first element; the second has some more, to no whole unit.
     pub part: u64,

@@ -1,5 +1,5 @@
-//! Crash campaigns on the interpreter: a scenario is run until a planned moment, crashed, recovered (and crashed again in the recovery), and what
-//! is left is compared with the scenario's oracle.
+//! Crash campaigns on the interpreter: a scenario is run until a planned moment, crashed, recovered
+//! (and crashed again in the recovery), and what is left is compared with the scenario's oracle.
 
 mod campaign;
 mod checkpoints;
@@ -49,7 +49,8 @@ pub trait Scenario {
     /// The planned crash, or a failure.
     fn recover(&self, region: &PmRegion) -> Result<()>;
 
-    /// Whether what is there after the recovery may be there. `finished` says that `work` came to its end.
+    /// Whether what is there after the recovery may be there. `finished` says that `work` came to
+    /// its end.
     ///
     /// # Errors
     /// What must not be there.
@@ -116,8 +117,8 @@ impl Campaign {
         Ok(tally)
     }
 
-    /// One run of the work leaves the images of all its crashes. Each image is recovered once, however many crashes leave it: the
-    /// recovery depends on nothing else.
+    /// One run of the work leaves the images of all its crashes. Each image is recovered once,
+    /// however many crashes leave it: the recovery depends on nothing else.
     fn run_in(&self, scenario: &dyn Scenario, schedule: &Schedule, tally: &mut Tally) -> Result<()> {
         let prepared = Trial::prepared(scenario, schedule)?;
         let watch = Watch::Every { every: self.every, skip: 0, choices: self.choices.clone(), all_choices: true };
@@ -137,7 +138,8 @@ impl Campaign {
         Ok(())
     }
 
-    /// An image of a crash, recovered and checked, and crashed in the recovery. Gives the moments of the recovery.
+    /// An image of a crash, recovered and checked, and crashed in the recovery. Gives the moments
+    /// of the recovery.
     fn recovered(
         &self,
         prepared: &Trial<'_>,

@@ -5,7 +5,8 @@ use nearpm_gpu::PmRegion;
 
 use super::Scenario;
 
-/// A run of a program: opens what is in the region, or begins, and goes on to the end. Gives the result.
+/// A run of a program: opens what is in the region, or begins, and goes on to the end. Gives the
+/// result.
 pub type Run<'p> = Box<dyn Fn(&PmRegion) -> Result<Vec<u8>> + 'p>;
 
 /// A program that is crashed.

@@ -1,4 +1,5 @@
-//! A batch over several GPUs under one commit record: each has a region with its log and cells; the power fails for all of them at once.
+//! A batch over several GPUs under one commit record: each has a region with its log and cells; the
+//! power fails for all of them at once.
 
 use std::rc::Rc;
 
@@ -107,7 +108,8 @@ impl Several {
         Ok(())
     }
 
-    /// Does something that the power failure of one GPU's plan ends for all of them. Gives what is left, and whether it ended before.
+    /// Does something that the power failure of one GPU's plan ends for all of them. Gives what is
+    /// left, and whether it ended before.
     fn crash(
         &self,
         images: &Images,
@@ -130,7 +132,8 @@ impl Several {
         Ok((machine.stopped()?, finished))
     }
 
-    /// All moments of a batch, in each of the GPUs; after each a recovery, and one that is crashed, too.
+    /// All moments of a batch, in each of the GPUs; after each a recovery, and one that is crashed,
+    /// too.
     ///
     /// # Errors
     /// The first failure.

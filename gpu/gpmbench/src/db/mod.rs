@@ -1,4 +1,5 @@
-//! gpDB: a table of rows in PM, with transactions that insert rows or update those that a condition selects.
+//! gpDB: a table of rows in PM, with transactions that insert rows or update those that a condition
+//! selects.
 
 mod model;
 
@@ -113,12 +114,14 @@ impl Table {
         Ok((table, outcome))
     }
 
-    /// Undoes the transaction that was active, if any: the part of opening that a crash makes necessary.
+    /// Undoes the transaction that was active, if any: the part of opening that a crash makes
+    /// necessary.
     ///
     /// # Errors
     /// What the device refuses.
     pub fn recover(&self) -> Result<Outcome> {
-        // A transaction inserts, and has logged how many rows there were before it stored any, or it updates.
+        // A transaction inserts, and has logged how many rows there were before it stored any, or
+        // it updates.
         let undo = || match self.count_log.entries(Order::Oldest)?.is_empty() {
             true => Ok(self.undo_update()?),
             false => Ok(self.undo_insertion()?),
@@ -199,7 +202,8 @@ impl Table {
     /// Inserts rows, all or none; they are durable when this returns.
     ///
     /// # Errors
-    /// More rows than there is room for; what the device refuses: the table is to be opened again then.
+    /// More rows than there is room for; what the device refuses: the table is to be opened again
+    /// then.
     pub fn insert(&self, rows: &Buffer) -> Result<()> {
         let (first, n) = self.place_of(rows)?;
         let logs = self.logs();
@@ -209,7 +213,8 @@ impl Table {
         Ok(())
     }
 
-    /// The same, but that the transaction is left active, as a crash behind its last store leaves it. The table is to be recovered.
+    /// The same, but that the transaction is left active, as a crash behind its last store leaves
+    /// it. The table is to be recovered.
     ///
     /// # Errors
     /// As for [`Table::insert`].
@@ -274,7 +279,8 @@ impl Table {
     /// Updates the balances of a group's rows, all or none, durably. Gives how many there are.
     ///
     /// # Errors
-    /// More rows than an update may change; what the device refuses: the table is to be opened again then.
+    /// More rows than an update may change; what the device refuses: the table is to be opened
+    /// again then.
     pub fn update(&self, group: u32, by: u32) -> Result<u32> {
         let found = self.select(group)?;
         let logs = self.logs();
@@ -285,7 +291,8 @@ impl Table {
         Ok(found)
     }
 
-    /// The same, but that the transaction is left active, as a crash behind its last store leaves it. The table is to be opened again.
+    /// The same, but that the transaction is left active, as a crash behind its last store leaves
+    /// it. The table is to be opened again.
     ///
     /// # Errors
     /// As for [`Table::update`].

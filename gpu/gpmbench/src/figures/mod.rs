@@ -1,6 +1,8 @@
-//! The paper's figures and tables of results, made of a card's: beside the numbers that the paper's text states, and what the link allows.
+//! The paper's figures and tables of results, made of a card's: beside the numbers that the paper's
+//! text states, and what the link allows.
 //!
-//! A value that the results lack is `-`. GPUfs, pmemKV, RocksDB and MatrixKV are the paper's numbers alone.
+//! A value that the results lack is `-`. GPUfs, pmemKV, RocksDB and MatrixKV are the paper's
+//! numbers alone.
 
 mod programs;
 

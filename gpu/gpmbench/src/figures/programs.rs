@@ -1,4 +1,5 @@
-//! The programs as the figures have them: where their rows are, what they store, and what the paper says of them.
+//! The programs as the figures have them: where their rows are, what they store, and what the paper
+//! says of them.
 
 use super::Results;
 

@@ -14,8 +14,9 @@ impl Kvs {
         self.update_mirror(sets.count)
     }
 
-    /// GPM-NDP: kernels store to PM as for [`Kvs::set`], and `write_back` of the caller brings the caches' lines of the pairs with these numbers, and of the
-    /// log, to PM before the batch is committed.
+    /// GPM-NDP: kernels store to PM as for [`Kvs::set`], and `write_back` of the caller brings the
+    /// caches' lines of the pairs with these numbers, and of the log, to PM before the batch is
+    /// committed.
     ///
     /// # Errors
     /// As for [`Kvs::set`].
@@ -34,8 +35,9 @@ impl Kvs {
         &self.mirror
     }
 
-    /// CPU-assisted persistence: the batch changes the table in the device's memory alone; the whole of it is then copied to PM by the copy
-    /// engine. The caller makes it durable. Nothing is logged, so that a crash meanwhile is not recovered.
+    /// CPU-assisted persistence: the batch changes the table in the device's memory alone; the
+    /// whole of it is then copied to PM by the copy engine. The caller makes it durable. Nothing is
+    /// logged, so that a crash meanwhile is not recovered.
     ///
     /// # Errors
     /// What the device refuses.
@@ -44,8 +46,9 @@ impl Kvs {
         self.region.device().copy(self.table_address(), self.mirror.address(), self.table.bytes)
     }
 
-    /// The same of what changed, in pieces of `bytes` bytes: they are brought together in `staging`, which has room for one a SET. Gives their
-    /// numbers, in the order in which they lie there.
+    /// The same of what changed, in pieces of `bytes` bytes: they are brought together in
+    /// `staging`, which has room for one a SET. Gives their numbers, in the order in which they lie
+    /// there.
     ///
     /// # Errors
     /// What the device refuses.

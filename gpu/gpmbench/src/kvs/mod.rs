@@ -138,8 +138,8 @@ impl Kvs {
         self.batch.generation()
     }
 
-    /// Sets a batch's pairs, all or none; they are durable when this returns. Of two with one key the later counts. A set that is full gives
-    /// up a pair.
+    /// Sets a batch's pairs, all or none; they are durable when this returns. Of two with one key
+    /// the later counts. A set that is full gives up a pair.
     ///
     /// # Errors
     /// More SETs than a batch has; what the device refuses: the store is to be opened again then.
@@ -156,7 +156,8 @@ impl Kvs {
         Ok(active.commit()?)
     }
 
-    /// Brings a batch to the sets' order. Gives what a kernel that stores it is told of it: sets, numbers in the batch, how many, keys and values.
+    /// Brings a batch to the sets' order. Gives what a kernel that stores it is told of it: sets,
+    /// numbers in the batch, how many, keys and values.
     fn sorted(&self, sets: &Sets) -> Result<[Argument; 5], nearpm_gpu::Error> {
         let (n, bits) = (sets.count, self.set_bits());
         let (keys, numbers) = self.sorter.input();
@@ -210,7 +211,8 @@ impl Kvs {
         self.run("kvs_get", n, &[&arguments])
     }
 
-    /// The same, but that the batch is left active, as a crash behind its last store leaves it. The store is to be opened again.
+    /// The same, but that the batch is left active, as a crash behind its last store leaves it. The
+    /// store is to be opened again.
     ///
     /// # Errors
     /// As for [`Kvs::set`].

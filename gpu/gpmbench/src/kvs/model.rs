@@ -52,7 +52,8 @@ impl Model {
     }
 }
 
-/// A batch of `count` SETs that depends on nothing but the seed: keys below `range`, so that a small range has duplicates.
+/// A batch of `count` SETs that depends on nothing but the seed: keys below `range`, so that a
+/// small range has duplicates.
 pub fn batch_of(seed: u64, count: usize, range: u64) -> Vec<(u64, u64)> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed;
     let mut next = || {

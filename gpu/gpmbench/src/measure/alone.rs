@@ -1,4 +1,5 @@
-//! Figure 1: the programs on a processor alone, by its best number of threads, beside what a GPU did in the same run.
+//! Figure 1: the programs on a processor alone, by its best number of threads, beside what a GPU
+//! did in the same run.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
 
 struct Alone<'b> {
     bench: &'b Bench,
-    /// Whether times are told: beside predictions of the interpreter those of a processor say nothing.
+    /// Whether times are told: beside predictions of the interpreter those of a processor say
+    /// nothing.
     measured: bool,
 }
 

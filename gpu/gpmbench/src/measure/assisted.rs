@@ -1,5 +1,7 @@
-//! What the paper compares GPM with, for memory of the device that is to be made durable: CPU-assisted persistence through a mapping (CAP-mm) or a file
-//! (CAP-fs), stores of kernels that the processor writes back (GPM-NDP), and a projection for caches that the power supply saves (eADR).
+//! What the paper compares GPM with, for memory of the device that is to be made durable:
+//! CPU-assisted persistence through a mapping (CAP-mm) or a file (CAP-fs), stores of kernels that
+//! the processor writes back (GPM-NDP), and a projection for caches that the power supply saves
+//! (eADR).
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -122,7 +124,8 @@ impl<'b> Assisted<'b> {
         })
     }
 
-    /// CAP with caches that the power supply saves, a projection: what CAP-mm does but for the write-back.
+    /// CAP with caches that the power supply saves, a projection: what CAP-mm does but for the
+    /// write-back.
     ///
     /// # Errors
     /// What is there is wrong.
@@ -135,7 +138,8 @@ impl<'b> Assisted<'b> {
         Ok(median(&times))
     }
 
-    /// CAP-fs: a copy to memory of the processor, write, fsync; on tmpfs and in this folder. The faster one's time.
+    /// CAP-fs: a copy to memory of the processor, write, fsync; on tmpfs and in this folder. The
+    /// faster one's time.
     ///
     /// # Errors
     /// What the device or the system refuses.

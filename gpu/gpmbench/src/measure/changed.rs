@@ -1,4 +1,5 @@
-//! CAP-mm of what a batch of gpKVS changed: brought together on the GPU, copied to the processor's memory, stored and written back by its threads.
+//! CAP-mm of what a batch of gpKVS changed: brought together on the GPU, copied to the processor's
+//! memory, stored and written back by its threads.
 
 use anyhow::Result;
 use nearpm_gpu::{Buffer, ObjectKind, PmRegion, store_pieces};

@@ -56,7 +56,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The same from a file of this folder that the region was drained to: the card loads from the file's pages, which nothing copies before.
+/// The same from a file of this folder that the region was drained to: the card loads from the
+/// file's pages, which nothing copies before.
 fn from_disk(
     bench: &Bench,
     report: &mut Report,

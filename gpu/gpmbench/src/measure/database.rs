@@ -1,4 +1,5 @@
-//! gpDB: insertions and updates, against CPU-assisted persistence, conventional logging, and a processor alone.
+//! gpDB: insertions and updates, against CPU-assisted persistence, conventional logging, and a
+//! processor alone.
 
 use std::time::Duration;
 
@@ -90,7 +91,8 @@ fn check(table: &Table, region: &PmRegion, model: &Model, what: &str) -> Result<
     Ok(())
 }
 
-/// CAP of the whole table, which the device has in its memory, as the paper's does: for an insertion and for an update.
+/// CAP of the whole table, which the device has in its memory, as the paper's does: for an
+/// insertion and for an update.
 fn assisted(bench: &Bench, report: &mut Report, rows: &Buffer, insertion: Duration, update: Duration) -> Result<()> {
     let ways = Assisted::new(bench, GROUP, "the whole table", vec![rows])?;
     let mapping = ways.by_mapping(report)?;

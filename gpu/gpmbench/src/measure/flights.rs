@@ -20,7 +20,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     in_flight(bench, report, &memory)
 }
 
-/// Stores to the first `bytes` bytes of each part of `every` bytes, so that of each part one page changes.
+/// Stores to the first `bytes` bytes of each part of `every` bytes, so that of each part one page
+/// changes.
 fn touch(bench: &Bench, memory: &Buffer, every: u64, seed: u32) -> Result<()> {
     for start in (0..memory.bytes()).step_by((every * 256) as usize) {
         let parts = (memory.bytes() - start).min(every * 256).div_ceil(every);
@@ -78,7 +79,8 @@ fn tell(bench: &Bench, report: &mut Report, name: String, time: std::time::Durat
     }
 }
 
-/// A program that works in its memory for about as long as a checkpoint takes, and takes one a round.
+/// A program that works in its memory for about as long as a checkpoint takes, and takes one a
+/// round.
 fn in_flight(bench: &Bench, report: &mut Report, memory: &Buffer) -> Result<()> {
     let passes = bench.scale.pick(2, 40);
     let work = |seed: u32| -> Result<()> {

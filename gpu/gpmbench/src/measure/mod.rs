@@ -123,7 +123,8 @@ impl Bench {
         Ok(times)
     }
 
-    /// The time of `work`, which waits for the device: by the wall, on the interpreter as it is predicted.
+    /// The time of `work`, which waits for the device: by the wall, on the interpreter as it is
+    /// predicted.
     fn wall(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
         let mut failed = Ok(());
         let started = Instant::now();

@@ -50,8 +50,8 @@ fn words_of(words: impl Iterator<Item = [u8; 4]>) -> Vec<u8> {
     words.flatten().collect()
 }
 
-/// CAP and GPM-NDP for what a program stores in a step that takes GPM `ours`: the transfer alone, without the computation before it, so that what is said
-/// of GPM is the least.
+/// CAP and GPM-NDP for what a program stores in a step that takes GPM `ours`: the transfer alone,
+/// without the computation before it, so that what is said of GPM is the least.
 fn by_processor(bench: &Bench, report: &mut Report, what: &str, ours: Duration, stored: &[u8]) -> Result<()> {
     if bench.scale == Scale::Small {
         return Ok(());

@@ -31,7 +31,8 @@ impl Opened<'_> {
         Ok(())
     }
 
-    /// The store in the device's memory answers for each key of a batch as the model does, also where a full set gave a pair up.
+    /// The store in the device's memory answers for each key of a batch as the model does, also
+    /// where a full set gave a pair up.
     pub fn check_keys(&self, pairs: &[(u64, u64)]) -> Result<()> {
         let keys: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
         let found = self.kvs.get(&keys)?;

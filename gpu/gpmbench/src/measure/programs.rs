@@ -1,4 +1,5 @@
-//! The programs with checkpoints at the paper's sizes where a card has the memory: DNN, CFD, HS, BLK.
+//! The programs with checkpoints at the paper's sizes where a card has the memory: DNN, CFD, HS,
+//! BLK.
 
 use std::time::Duration;
 
@@ -100,7 +101,8 @@ fn hotspot(bench: &Bench, report: &mut Report) -> Result<()> {
     let check = |program: &Hotspot| {
         let found = program.temperatures()?;
         ensure!(found.iter().all(|cell| cell.is_finite()), "HS: a temperature is no number");
-        // The oracle of all of it takes too long at the paper's size: corners, and what lies in the middle.
+        // The oracle of all of it takes too long at the paper's size: corners, and what lies in the
+        // middle.
         let across = |all: u32| {
             let (all, side) = (all as usize, 64.min(all as usize / 2));
             [0..side, all / 2 - side / 2..all / 2 + side / 2, all - side..all]
@@ -121,7 +123,8 @@ fn black_scholes(bench: &Bench, report: &mut Report) -> Result<()> {
     let check = |program: &BlackScholes| {
         let (calls, puts) = program.prices()?;
         ensure!(calls.iter().chain(&puts).all(|price| price.is_finite()), "BLK: a price is no number");
-        // The oracle takes a quarter of a millisecond an option: some thousands of them, throughout.
+        // The oracle takes a quarter of a millisecond an option: some thousands of them,
+        // throughout.
         for option in (0..calls.len()).step_by(calls.len().div_ceil(4096)) {
             let same = [calls[option], puts[option]]
                 .into_iter()

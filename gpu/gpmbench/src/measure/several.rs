@@ -29,7 +29,8 @@ pub fn measure(devices: &[Rc<dyn Device>], full: bool, repeats: usize, report: &
         if measured {
             report.value(GROUP, format!("HCL one fence (12 B + seal 4 B), {count} GPUs"), rate, "M/s", None);
         } else {
-            // How long an interpreter takes says nothing: what is told is that the entries were there.
+            // How long an interpreter takes says nothing: what is told is that the entries were
+            // there.
             let entries = f64::from(threads) * f64::from(rounds) * count as f64;
             report.value(GROUP, format!("entries looked at, {count} GPUs"), entries, "", None);
         }

@@ -96,7 +96,8 @@ fn assisted(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>, size: &
     Ok(())
 }
 
-/// GPM-NDP: the same kernels, and write-back of what they stored by threads of the processor: a pair a SET, and the log.
+/// GPM-NDP: the same kernels, and write-back of what they stored by threads of the processor: a
+/// pair a SET, and the log.
 fn near(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>) -> Result<()> {
     let Opened { kvs, region, .. } = *opened;
     let (offset, bytes) = kvs.table();

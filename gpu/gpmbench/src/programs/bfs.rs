@@ -7,7 +7,8 @@ use super::THREADS;
 use crate::kernels::bfs;
 
 const UNSEEN: u32 = u32::MAX;
-/// Blocks that search at most: every GPU runs so many at the same time, and a level of a map of roads has a node for each of their threads.
+/// Blocks that search at most: every GPU runs so many at the same time, and a level of a map of
+/// roads has a node for each of their threads.
 const MOST_BLOCKS: u32 = 16;
 /// Nodes of a graph for each block.
 const NODES_A_BLOCK: u32 = 1 << 10;
@@ -22,8 +23,9 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph that looks like a map of roads: a long strip of a grid, of which many edges are missing, so that it is planar, has a degree of about
-    /// 2.4, and a breadth-first search goes through at least `length` levels. It depends on nothing but its arguments.
+    /// A graph that looks like a map of roads: a long strip of a grid, of which many edges are
+    /// missing, so that it is planar, has a degree of about 2.4, and a breadth-first search goes
+    /// through at least `length` levels. It depends on nothing but its arguments.
     pub fn roads(length: u32, width: u32, seed: u32) -> Graph {
         let nodes = length * width;
         let number = |x: u32, y: u32| x * width + y;

@@ -70,8 +70,8 @@ impl Stepper for BlackScholes {
     }
 }
 
-/// The sums of an option's call and put as a processor has them, in double precision and by another formula of the normal distribution's integral: the oracle,
-/// which [`is_price`] compares with.
+/// The sums of an option's call and put as a processor has them, in double precision and by another
+/// formula of the normal distribution's integral: the oracle, which [`is_price`] compares with.
 pub fn prices_of(option: usize, iterations: u32) -> [f64; 2] {
     let [s, x, t] = option_of(option).map(f64::from);
     let riskless = f64::from(RISKLESS);

@@ -19,7 +19,8 @@ const STAGES: u32 = 3;
 /// Speed of the gas far away, in that of sound.
 const MACH: f32 = 1.2;
 
-/// The gas far away flows along the first axis, a little upward; its density is 1, its pressure 1 / gamma, so that sound has speed 1.
+/// The gas far away flows along the first axis, a little upward; its density is 1, its pressure 1 /
+/// gamma, so that sound has speed 1.
 fn far_away() -> [f32; VARIABLES] {
     let (x, z) = (MACH * 0.9986, MACH * 0.0523);
     let pressure = 1.0 / GAMMA;

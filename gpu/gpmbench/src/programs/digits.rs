@@ -16,7 +16,8 @@ pub struct Digits {
     pub labels: Vec<u8>,
 }
 
-/// Strokes of each digit, as those of seven lines: top, upper left, upper right, middle, lower left, lower right, bottom.
+/// Strokes of each digit, as those of seven lines: top, upper left, upper right, middle, lower
+/// left, lower right, bottom.
 const STROKES: [[u8; 7]; CLASSES as usize] = [
     [1, 1, 1, 0, 1, 1, 1],
     [0, 0, 1, 0, 0, 1, 0],
@@ -48,7 +49,8 @@ fn distance(x: f32, y: f32, [ax, ay, bx, by]: [f32; 4]) -> f32 {
 }
 
 impl Digits {
-    /// `count` pictures, each leaning, placed and noisy in its own way. They depend on nothing but the arguments.
+    /// `count` pictures, each leaning, placed and noisy in its own way. They depend on nothing but
+    /// the arguments.
     pub fn new(side: u32, count: u32) -> Digits {
         let mut digits =
             Digits { side, pixels: Vec::with_capacity((side * side * count) as usize), labels: Vec::new() };

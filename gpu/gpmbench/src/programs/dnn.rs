@@ -14,8 +14,8 @@ pub(super) const WINDOW: u32 = 5;
 /// How far each pass goes down the slope.
 pub(super) const RATE: f32 = 0.1;
 
-/// Sizes of a net: images, convolution of `maps[0]` maps, pool, convolution of `maps[1]` maps, pool, dense layer of `hidden` numbers, dense layer of a
-/// number a class.
+/// Sizes of a net: images, convolution of `maps[0]` maps, pool, convolution of `maps[1]` maps,
+/// pool, dense layer of `hidden` numbers, dense layer of a number a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Net {
     /// Side of the images, a multiple of four, so that both pools come out even.
@@ -38,8 +38,8 @@ pub(super) struct Sides {
 }
 
 impl Net {
-    /// The paper's: LeNet for images of 28 x 28, in batches of 64. Its 431 080 weights and biases, in the two copies of a checkpoint, are the paper's
-    /// 3.2 MB.
+    /// The paper's: LeNet for images of 28 x 28, in batches of 64. Its 431 080 weights and biases,
+    /// in the two copies of a checkpoint, are the paper's 3.2 MB.
     pub const PAPER: Net = Net { side: 28, maps: [20, 50], hidden: 500, batch: 64 };
 
     pub(super) fn sides(&self) -> Sides {
@@ -92,7 +92,8 @@ pub struct Dnn {
     labels: Buffer,
     weights: [Buffer; 4],
     biases: [Buffer; 4],
-    /// What each stage gives, from the images to the scores: images, convolution, pool, convolution, pool, dense, scores.
+    /// What each stage gives, from the images to the scores: images, convolution, pool,
+    /// convolution, pool, dense, scores.
     values: [Buffer; 7],
     /// Their slopes; those of the images are not used.
     slopes: [Buffer; 7],
@@ -204,7 +205,8 @@ impl Dnn {
         Ok(())
     }
 
-    /// Slopes from the loss to the first layer, each layer going down its own when those before it are known.
+    /// Slopes from the loss to the first layer, each layer going down its own when those before it
+    /// are known.
     fn backward(&self, first: u32) -> Result<()> {
         let (net, sides, batch) = (&self.net, self.net.sides(), self.net.batch);
         let labels = [self.labels.address().into(), first.into(), self.images.into()];

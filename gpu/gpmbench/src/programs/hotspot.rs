@@ -71,7 +71,8 @@ pub fn temperatures_of(rows: u32, columns: u32, iterations: u32) -> Vec<f32> {
     part_of(rows, columns, [0..rows as usize, 0..columns as usize], iterations)
 }
 
-/// Those of some rows and columns, of which it needs no more than the cells that reach them in that many iterations.
+/// Those of some rows and columns, of which it needs no more than the cells that reach them in that
+/// many iterations.
 pub fn part_of(rows: u32, columns: u32, part: [Range<usize>; 2], iterations: u32) -> Vec<f32> {
     let (rows, columns, reach) = (rows as usize, columns as usize, iterations as usize);
     let around = |part: &Range<usize>, all: usize| part.start.saturating_sub(reach)..(part.end + reach).min(all);
@@ -80,7 +81,8 @@ pub fn part_of(rows: u32, columns: u32, part: [Range<usize>; 2], iterations: u32
     let place = |i: usize| (down.start + i / width) * columns + across.start + i % width;
     let (mut now, heat): (Vec<f32>, Vec<f32>) = (0..height * width).map(|i| cell_of(place(i))).unzip();
     for _ in 0..iterations {
-        // Where the part is cut out of the chip, what is wrong goes on by a cell an iteration, and does not come to what was asked for.
+        // Where the part is cut out of the chip, what is wrong goes on by a cell an iteration, and
+        // does not come to what was asked for.
         let cell = |i: usize| {
             let (row, column) = (i / width, i % width);
             let here = now[i];

@@ -1,4 +1,5 @@
-//! Iterative programs, checkpointed every so many iterations: a crash loses those since the last checkpoint.
+//! Iterative programs, checkpointed every so many iterations: a crash loses those since the last
+//! checkpoint.
 
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Checkpoint, Element, Taken};
@@ -6,13 +7,15 @@ use nearpm_gpu::{Buffer, PmRegion};
 
 /// A program in the device's memory.
 pub trait Stepper {
-    /// Does iteration `number`, from 0, of which it depends on nothing but its memory and the number.
+    /// Does iteration `number`, from 0, of which it depends on nothing but its memory and the
+    /// number.
     ///
     /// # Errors
     /// What the device refuses.
     fn step(&mut self, number: u32) -> Result<()>;
 
-    /// What is checkpointed, by name; where it is may change with every step, its names and sizes do not.
+    /// What is checkpointed, by name; where it is may change with every step, its names and sizes
+    /// do not.
     fn state(&self) -> Vec<(&'static str, &Buffer)>;
 }
 
@@ -45,7 +48,8 @@ fn element(name: &str, buffer: &Buffer) -> Element {
 }
 
 impl<'r, S: Stepper> Iterative<'r, S> {
-    /// Begins in a fresh region, or goes on from the newest checkpoint of one that has any. A checkpoint is taken every `every` iterations.
+    /// Begins in a fresh region, or goes on from the newest checkpoint of one that has any. A
+    /// checkpoint is taken every `every` iterations.
     ///
     /// # Errors
     /// A checkpoint of another program or size; no room.
@@ -68,7 +72,8 @@ impl<'r, S: Stepper> Iterative<'r, S> {
         Ok(iterative)
     }
 
-    /// Gives the program's memory what the newest checkpoint has, if there is any. Iterations done since are not undone in the count.
+    /// Gives the program's memory what the newest checkpoint has, if there is any. Iterations done
+    /// since are not undone in the count.
     ///
     /// # Errors
     /// A checkpoint of another program or size.

@@ -14,7 +14,8 @@ pub const BODY: i32 = -1;
 /// The gas far away.
 pub const FAR: i32 = -2;
 
-/// A mesh by columns: face f of cell c has number `f * cells + c`; its vector's axis a `(3 * f + a) * cells + c`.
+/// A mesh by columns: face f of cell c has number `f * cells + c`; its vector's axis a
+/// `(3 * f + a) * cells + c`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     /// Cells.
@@ -44,7 +45,8 @@ fn cubes_of(side: u32, count: usize) -> Vec<[u32; 3]> {
     cubes
 }
 
-/// The corners of a cube's tetrahedra: along its edges from the lowest corner to the highest, by each order of the axes.
+/// The corners of a cube's tetrahedra: along its edges from the lowest corner to the highest, by
+/// each order of the axes.
 fn tetrahedra_of(cube: [u32; 3]) -> [[[u32; 3]; FACES]; OF_A_CUBE as usize] {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     orders.map(|order| {
@@ -78,8 +80,9 @@ fn inward(corners: [Point; FACES], opposite: usize) -> Point {
 }
 
 impl Mesh {
-    /// A mesh of `cells` cells, a multiple of 6, around a rod: like that around a missile, its corners are no grid's, and its cells are numbered in no
-    /// order. It depends on nothing but its arguments.
+    /// A mesh of `cells` cells, a multiple of 6, around a rod: like that around a missile, its
+    /// corners are no grid's, and its cells are numbered in no order. It depends on nothing but its
+    /// arguments.
     ///
     /// # Panics
     /// Another number of cells.

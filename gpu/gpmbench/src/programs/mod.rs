@@ -1,4 +1,5 @@
-//! The programs of GPMbench besides the store and prefix sums: iterative ones, which are checkpointed, and native ones, which go on.
+//! The programs of GPMbench besides the store and prefix sums: iterative ones, which are
+//! checkpointed, and native ones, which go on.
 //!
 //! | file | program | persistence |
 //! |---|---|---|

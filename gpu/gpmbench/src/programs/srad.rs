@@ -10,7 +10,8 @@ const LAMBDA: f32 = 0.5;
 /// Blocks of the sums, whose order must not change; small images have fewer.
 const BLOCKS: u32 = 64;
 
-/// The program: an image of `rows` x `columns` pixels, of which PM has those of the last two iterations.
+/// The program: an image of `rows` x `columns` pixels, of which PM has those of the last two
+/// iterations.
 pub struct Srad {
     region: PmRegion,
     rows: u32,

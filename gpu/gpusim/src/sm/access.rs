@@ -81,13 +81,15 @@ impl Sm {
         shared: &mut Shared<'_>,
     ) -> Result<Issue, Box<Fault>> {
         let epoch = shared.config.model == Model::Epoch;
-        // Under epochs an acquire ends one: what it loads is to be seen with what other SMs have flushed.
+        // Under epochs an acquire ends one: what it loads is to be seen with what other SMs have
+        // flushed.
         if epoch && matches!(meaning, Meaning::Acquire(_)) && !self.end_epoch(slot, now, shared) {
             return Ok(Issue::Stalled);
         }
         let block_acquire = meaning == Meaning::Acquire(Scope::Block) && !epoch;
-        // One of device scope may read what its own block has released to the block, which waits in this buffer. Where all
-        // releases are of device scope they are durable before they are read.
+        // One of device scope may read what its own block has released to the block, which waits in
+        // this buffer. Where all releases are of device scope they are durable before they are
+        // read.
         let orders = matches!(meaning, Meaning::Acquire(_)) && !epoch && !shared.config.scopes_off;
         if orders && self.buffer.room(shared.config) == 0 {
             self.wait_for_room(slot, 1, shared);

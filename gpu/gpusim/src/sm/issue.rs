@@ -38,7 +38,8 @@ impl Sm {
     fn waits_for_durability(&mut self, slot: usize, unit: Unit) -> bool {
         let noticed = match unit {
             Unit::Memory(Access::Load, _) => false,
-            // A store to persistent memory is ordered by the buffer; others are looked at where they are executed.
+            // A store to persistent memory is ordered by the buffer; others are looked at where
+            // they are executed.
             Unit::Memory(Access::Store, None) => false,
             Unit::Memory(..) | Unit::Barrier | Unit::Fence(_) => true,
             _ => false,
@@ -92,9 +93,10 @@ impl Sm {
         Ok(Issue::Done)
     }
 
-    /// The part of a fence that orders persists; false while the warp waits. A fence for volatile memory orders persists,
-    /// too, so that their order is in that of volatile memory (5.2): with a store or load beside it, it is a release or
-    /// an acquire. Under epochs only one of system scope orders (GPM).
+    /// The part of a fence that orders persists; false while the warp waits. A fence for volatile
+    /// memory orders persists, too, so that their order is in that of volatile memory (5.2): with a
+    /// store or load beside it, it is a release or an acquire. Under epochs only one of system
+    /// scope orders (GPM).
     fn persist_fence(&mut self, slot: usize, scope: Scope, light: bool, now: u64, shared: &mut Shared<'_>) -> bool {
         match (shared.config.model, scope) {
             (Model::Epoch, Scope::Block) => true,
@@ -176,8 +178,8 @@ impl Sm {
         true
     }
 
-    /// The end of an epoch: all persists of the SM are flushed, the warp waits for them, and persistent data in L1 are
-    /// invalid. Whether it is over.
+    /// The end of an epoch: all persists of the SM are flushed, the warp waits for them, and
+    /// persistent data in L1 are invalid. Whether it is over.
     pub(super) fn end_epoch(&mut self, slot: usize, now: u64, shared: &mut Shared<'_>) -> bool {
         if self.warps[slot].ordering == Ordering::Waits {
             self.warps[slot].ordering = Ordering::None;

@@ -22,7 +22,8 @@ impl Sm {
         line.map_or(0, |line| line.older | line.entry.map_or(0, |entry| self.buffer.bytes(entry)))
     }
 
-    /// Whether the persists of an instruction can all be taken now: no line waits for an order, and there is room.
+    /// Whether the persists of an instruction can all be taken now: no line waits for an order, and
+    /// there is room.
     pub(super) fn prepare(
         &mut self,
         slot: usize,
@@ -58,8 +59,9 @@ impl Sm {
         true
     }
 
-    /// What a store to a part of a line needs. Where its warp has ordered since the line's entry, and no granule of it is
-    /// in that, the entry becomes an older one of the line, and the store gets one of its own.
+    /// What a store to a part of a line needs. Where its warp has ordered since the line's entry,
+    /// and no granule of it is in that, the entry becomes an older one of the line, and the store
+    /// gets one of its own.
     fn needs(&mut self, slot: usize, part: &Part, ordered: bool, config: &Config) -> Needs {
         let (newest, older) = self.l1.peek(part.line).map_or((None, 0), |line| (line.entry, line.older));
         let wanted = granules(part.bytes, config.granule);
@@ -81,8 +83,9 @@ impl Sm {
         if config.versions && self.open_version(entry, part.line) { Needs::Entry } else { Needs::Durable(entry) }
     }
 
-    /// Keeps what the buffer has of a line as an older version, in a place of L1 of its own, so that the line can be
-    /// stored to again. One older version a line; false where there is one, or no place.
+    /// Keeps what the buffer has of a line as an older version, in a place of L1 of its own, so
+    /// that the line can be stored to again. One older version a line; false where there is one, or
+    /// no place.
     fn open_version(&mut self, entry: u64, line: u64) -> bool {
         if self.buffer.has_older(line, entry) || self.l1.victim().is_some_and(|victim| victim.entry.is_some()) {
             return false;

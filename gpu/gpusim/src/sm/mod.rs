@@ -1,5 +1,5 @@
-//! A streaming multiprocessor: its warps and schedulers. What a warp's instruction does to memory is in `access`, what
-//! leaves the persist buffer in `persist`.
+//! A streaming multiprocessor: its warps and schedulers. What a warp's instruction does to memory
+//! is in `access`, what leaves the persist buffer in `persist`.
 
 mod access;
 mod issue;
@@ -57,8 +57,8 @@ pub(crate) struct Sm {
     port_free: u64,
     /// The warp that each scheduler issued last.
     last: Vec<usize>,
-    /// The scheduler that comes first: each in its turn, or the warps of one, as they wait in loops, keep the port from
-    /// another's for ever.
+    /// The scheduler that comes first: each in its turn, or the warps of one, as they wait in
+    /// loops, keep the port from another's for ever.
     first: usize,
     /// Warps that try again when an acknowledgement comes or an entry leaves.
     retry: u32,
@@ -66,8 +66,8 @@ pub(crate) struct Sm {
     evicting: u32,
     /// Warps whose dFence is not done, where they may go on (`lazy_durability`).
     undurable: u32,
-    /// With `artifact_waits`: the warp whose store keeps others from L1, those that it keeps, and those that wait until
-    /// nothing is under way.
+    /// With `artifact_waits`: the warp whose store keeps others from L1, those that it keeps, and
+    /// those that wait until nothing is under way.
     blocking: Option<usize>,
     behind: u32,
     until_quiet: u32,
@@ -201,7 +201,8 @@ impl Sm {
         }
     }
 
-    /// Greedy, then oldest: the warp that was issued last while it can go on, else the one that started first.
+    /// Greedy, then oldest: the warp that was issued last while it can go on, else the one that
+    /// started first.
     fn pick(&self, scheduler: usize, now: u64) -> Option<usize> {
         let last = self.last[scheduler];
         if self.warps[last].ready_at <= now && last % self.last.len() == scheduler {

@@ -17,7 +17,8 @@ impl Sm {
         bits(lanes).map(move |lane| (lane, Who { thread: first as u32 + lane as u32, block }))
     }
 
-    /// Fences that order persists, by the lanes that are about to execute one; `waits` if their persists are durable now.
+    /// Fences that order persists, by the lanes that are about to execute one; `waits` if their
+    /// persists are durable now.
     pub(super) fn order_fence(&self, slot: usize, waits: bool, shared: &mut Shared<'_>) {
         if shared.order.is_none() {
             return;

@@ -78,7 +78,8 @@ impl Sm {
         }
     }
 
-    /// Makes room in L1 for one more line; false where the order forbids it now, and the warp waits.
+    /// Makes room in L1 for one more line; false where the order forbids it now, and the warp
+    /// waits.
     pub(super) fn make_room(&mut self, slot: usize, now: u64, shared: &mut Shared<'_>) -> bool {
         let Some(victim) = self.l1.victim() else { return true };
         let entries = if victim.older == 0 { Vec::from_iter(victim.entry) } else { self.buffer.of_line(victim.tag) };
@@ -105,8 +106,8 @@ impl Sm {
         self.warps[slot].ready_at = NEVER;
     }
 
-    /// A release of device scope: what its warp has persisted is durable, then its own store, if that is to persistent
-    /// memory; other SMs see it after that. Whether it can be made now.
+    /// A release of device scope: what its warp has persisted is durable, then its own store, if
+    /// that is to persistent memory; other SMs see it after that. Whether it can be made now.
     pub(super) fn release_device(&mut self, slot: usize, list: &[Part], now: u64, shared: &mut Shared<'_>) -> bool {
         if std::mem::take(&mut self.warps[slot].flag_sent) {
             return true;

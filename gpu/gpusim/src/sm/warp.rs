@@ -26,7 +26,8 @@ pub(super) struct Warp {
     /// When its volatile stores are acknowledged.
     pub stores_until: u64,
     pub ordering: Ordering,
-    /// Whether the store of its release has been sent to persistent memory, and is to be seen when that is acknowledged.
+    /// Whether the store of its release has been sent to persistent memory, and is to be seen when
+    /// that is acknowledged.
     pub flag_sent: bool,
     /// Entries of the buffer that it needs, where it waits for them.
     pub needs: u32,

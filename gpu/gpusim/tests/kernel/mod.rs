@@ -1,4 +1,5 @@
-//! A litmus test as kernels, one a launch: each thread is a warp of one thread, each block has an SM of its own.
+//! A litmus test as kernels, one a launch: each thread is a warp of one thread, each block has an
+//! SM of its own.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! The decoded form of a kernel: dense register numbers, resolved operands, branch targets as indexes.
+//! The decoded form of a kernel: dense register numbers, resolved operands, branch targets as
+//! indexes.
 
 mod operation;
 
@@ -102,7 +103,8 @@ pub(crate) struct Variables {
     pub names: Vec<(String, Base, u64, u64)>,
 }
 
-/// Registers and predicates that are read on some way from an instruction on before they are written.
+/// Registers and predicates that are read on some way from an instruction on before they are
+/// written.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub registers: Box<[Register]>,

@@ -1,6 +1,7 @@
 //! Syntax to decoded form.
 //!
-//! Calls are expanded in place: a kernel is one list of instructions. So a function that calls itself is refused.
+//! Calls are expanded in place: a kernel is one list of instructions. So a function that calls
+//! itself is refused.
 
 mod arithmetic;
 mod builder;

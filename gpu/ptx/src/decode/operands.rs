@@ -114,7 +114,8 @@ impl<'a> Builder<'a> {
             }
             symbol => {
                 let space = match (symbol, space) {
-                    // Parameters of a function that is expanded lie in local memory, whatever space is written.
+                    // Parameters of a function that is expanded lie in local memory, whatever space
+                    // is written.
                     (Symbol::Local(_), Space::Param | Space::Generic | Space::Local) => Space::Local,
                     (Symbol::Param(_), Space::Param | Space::Generic) => Space::Param,
                     (Symbol::Shared(_) | Symbol::Based(crate::code::Base::DynamicShared, _), Space::Generic) => {

@@ -46,8 +46,9 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The same where nobody follows what persists, and all lanes' places lie in one region: it is looked up and checked once. Gives the lanes
-    /// that changed persistent memory; None where it is to be done lane by lane.
+    /// The same where nobody follows what persists, and all lanes' places lie in one region: it is
+    /// looked up and checked once. Gives the lanes that changed persistent memory; None where it is
+    /// to be done lane by lane.
     fn atomic_together(&mut self, atomic: &Atomic, exec: u32, addresses: &Lanes, from: [&Lanes; 2]) -> Option<u32> {
         let found = self.common(atomic.at.space, addresses, exec, u64::from(atomic.bytes))?;
         let (data, base, persistent) = match found {
@@ -86,7 +87,8 @@ impl Turn<'_> {
     }
 }
 
-/// Each lane's word of N bytes gives way to what is made of it; `old` has what it was. All are in bounds.
+/// Each lane's word of N bytes gives way to what is made of it; `old` has what it was. All are in
+/// bounds.
 #[inline(always)]
 fn update<const N: usize>(
     data: &mut [u8],

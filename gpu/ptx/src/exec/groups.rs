@@ -1,4 +1,5 @@
-//! Divergence: the parts of a warp that are at different instructions, and how they come together again.
+//! Divergence: the parts of a warp that are at different instructions, and how they come together
+//! again.
 
 use super::{Flow, LaneFault, Turn, lane_fault, lanes};
 use crate::FaultKind;
@@ -64,8 +65,8 @@ impl Turn<'_> {
         Flow::Wait
     }
 
-    /// Splits off the lanes of a group that do not execute an instruction at which the others may wait. Whether it
-    /// did: then the group is to be chosen anew.
+    /// Splits off the lanes of a group that do not execute an instruction at which the others may
+    /// wait. Whether it did: then the group is to be chosen anew.
     pub(super) fn split(&mut self, index: usize, pc: u32, mask: u32, exec: u32) -> bool {
         if exec == mask {
             return false;
@@ -84,15 +85,16 @@ impl Warp {
         self.rotate = true;
     }
 
-    /// The group to run: the one at the smallest instruction, so that those ahead wait for it; after one went
-    /// backward, the first that is ready, so that none starves.
+    /// The group to run: the one at the smallest instruction, so that those ahead wait for it;
+    /// after one went backward, the first that is ready, so that none starves.
     pub fn pick(&self) -> Option<usize> {
         let ready = self.groups.iter().enumerate().filter(|(_, group)| group.wait.ready());
         let key = |(index, group): &(usize, &Group)| if self.rotate { *index as u32 } else { group.pc };
         ready.min_by_key(key).map(|(index, _)| index)
     }
 
-    /// Joins the ready groups that are at the same instruction as group `index`; gives its new place.
+    /// Joins the ready groups that are at the same instruction as group `index`; gives its new
+    /// place.
     pub(crate) fn merge(&mut self, mut index: usize) -> usize {
         let pc = self.groups[index].pc;
         let mut other = 0;
@@ -110,8 +112,9 @@ impl Warp {
         index
     }
 
-    /// The smallest instruction, from that of group `index` on, where it meets another that is ready or has left one behind. Groups that are
-    /// behind already count only where the group does not hold its turn.
+    /// The smallest instruction, from that of group `index` on, where it meets another that is
+    /// ready or has left one behind. Groups that are behind already count only where the group does
+    /// not hold its turn.
     pub(super) fn next_meeting(&self, index: usize, hold: bool) -> u32 {
         let pc = self.groups[index].pc;
         let others = self.groups.iter().enumerate().filter(|&(other, group)| other != index && group.wait.ready());
@@ -124,8 +127,8 @@ impl Warp {
         self.groups.iter().any(|group| group.wait.ready() && group.pc < pc)
     }
 
-    /// Groups whose partners have come, or ended, become ready; they try their instruction again. Gives the lanes that
-    /// a warp barrier let go.
+    /// Groups whose partners have come, or ended, become ready; they try their instruction again.
+    /// Gives the lanes that a warp barrier let go.
     pub(super) fn release_waiting(&mut self) -> u32 {
         while let Some((pc, members)) = self.complete_wait() {
             let waits =
@@ -147,8 +150,8 @@ impl Warp {
         })
     }
 
-    /// Lanes at `bar.warp.sync`, wherever that is, go on when all that one of them names have come or ended.
-    /// Those released, as a mask.
+    /// Lanes at `bar.warp.sync`, wherever that is, go on when all that one of them names have come
+    /// or ended. Those released, as a mask.
     pub(super) fn release_warp_barrier(&mut self) -> u32 {
         let mut here = 0;
         let mut named = 0;

@@ -29,7 +29,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Loads from one region, in bounds and aligned. Gives the lanes that loaded from persistent memory.
+    /// Loads from one region, in bounds and aligned. Gives the lanes that loaded from persistent
+    /// memory.
     fn load_together(&mut self, load: &Load, exec: u32, addresses: &Lanes, found: Common) -> u32 {
         let (data, base, persistent) = match found {
             Common::Memory(index) => {
@@ -145,7 +146,8 @@ fn spread<const N: usize>(row: &[u8], to: &mut Lanes, value: impl Fn(&[u8; N]) -
     }
 }
 
-/// Each lane's value from its address. All are in bounds: a caller's mistake gives zeros, not another's memory.
+/// Each lane's value from its address. All are in bounds: a caller's mistake gives zeros, not
+/// another's memory.
 #[inline(always)]
 fn take<const N: usize>(
     data: &[u8],

@@ -68,7 +68,8 @@ pub(crate) struct Turn<'t> {
     pub single: bool,
     /// An instruction was executed in this turn.
     pub begun: bool,
-    /// The group runs on though others of its warp are behind: it was their turn before, or the schedule says so.
+    /// The group runs on though others of its warp are behind: it was their turn before, or the
+    /// schedule says so.
     pub hold: bool,
     pub scratch: &'t mut Box<Lanes>,
 }

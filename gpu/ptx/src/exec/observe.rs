@@ -6,7 +6,8 @@ use crate::lanes::Lanes;
 use crate::persist;
 
 impl Turn<'_> {
-    /// Lanes have read these bytes: they observe the stores that wrote them, and acquire where the access is strong.
+    /// Lanes have read these bytes: they observe the stores that wrote them, and acquire where the
+    /// access is strong.
     pub(super) fn observe(
         &mut self,
         space: Space,

@@ -152,7 +152,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether all lanes' accesses lie in one region or all in shared memory, in bounds and aligned.
+    /// Whether all lanes' accesses lie in one region or all in shared memory, in bounds and
+    /// aligned.
     #[inline(always)]
     pub(super) fn common(&self, space: Space, addresses: &Lanes, exec: u32, bytes: u64) -> Option<Common> {
         let start = addresses[first(exec)?];

@@ -89,7 +89,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// All lanes store to one row of memory. False where it is not wholly in one region that may be written.
+    /// All lanes store to one row of memory. False where it is not wholly in one region that may be
+    /// written.
     #[inline(always)]
     fn store_row(&mut self, store: &Store, addresses: &Lanes) -> bool {
         let width = usize::from(store.bytes);

@@ -1,5 +1,5 @@
-//! What the lanes of a warp do together: shuffles, votes, matches, reductions. Lanes named as members that are
-//! elsewhere are waited for.
+//! What the lanes of a warp do together: shuffles, votes, matches, reductions. Lanes named as
+//! members that are elsewhere are waited for.
 
 use super::atomic::combine;
 use super::{Flow, LaneFault, Turn, first, lane_fault, lanes};

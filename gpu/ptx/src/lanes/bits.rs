@@ -26,8 +26,8 @@ pub(crate) fn two_of(name: &str, t: Type) -> Option<Two> {
     }
 }
 
-/// `shl` and `shr` by the same distance in all lanes, which the compiler turns into vector shifts. Expects a distance
-/// below the width.
+/// `shl` and `shr` by the same distance in all lanes, which the compiler turns into vector shifts.
+/// Expects a distance below the width.
 pub(crate) fn uniform_shift(name: &str, t: Type) -> Option<Two> {
     macro_rules! shift {
         ($type:ty, $op:tt) => {
@@ -83,7 +83,8 @@ fn significant64(x: u64) -> u64 {
     if (x as i64) < 0 { !x } else { x }
 }
 
-/// Position of the highest one bit, or how far left it has to be shifted; all ones where there is none.
+/// Position of the highest one bit, or how far left it has to be shifted; all ones where there is
+/// none.
 fn found(x: u64, bits: u32, shift: bool) -> u32 {
     match x.checked_ilog2() {
         None => u32::MAX,

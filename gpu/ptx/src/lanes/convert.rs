@@ -1,4 +1,5 @@
-//! `cvt`: between integers (with truncation, extension, saturation) and floating point (with a rounding mode).
+//! `cvt`: between integers (with truncation, extension, saturation) and floating point (with a
+//! rounding mode).
 
 use super::float::{canonical, flush};
 use super::rounding::{Rounding, directed, step32, step64};
@@ -23,7 +24,8 @@ fn letter(t: Type) -> Letter {
     if t.signed() { Letter::S } else { Letter::U }
 }
 
-/// Between integers: extension by the source's sign, truncation; `sat` clamps to the target's range.
+/// Between integers: extension by the source's sign, truncation; `sat` clamps to the target's
+/// range.
 pub(crate) fn integer(to: Type, from: Type, sat: bool) -> Option<One> {
     if sat {
         return saturating(to, from);
@@ -93,8 +95,8 @@ macro_rules! by_rounding {
     };
 }
 
-/// Float to integer: out of range clamps, NaN gives 0 (32 bits and below) or the highest bit alone (64 bits), as
-/// PTX says.
+/// Float to integer: out of range clamps, NaN gives 0 (32 bits and below) or the highest bit alone
+/// (64 bits), as PTX says.
 pub(crate) fn float_to_integer(to: Type, from: Type, rounding: Rounding, ftz: bool) -> Option<One> {
     macro_rules! convert {
         ($to:ty, $nan:expr) => {
@@ -194,7 +196,8 @@ fn narrow(rounding: Rounding, x: f64) -> f32 {
     }
 }
 
-/// Sign extension of the lowest `bits` to 64, for narrow loads into wide registers and 8-bit targets.
+/// Sign extension of the lowest `bits` to 64, for narrow loads into wide registers and 8-bit
+/// targets.
 pub(crate) fn sign_extend(bits: u32) -> One {
     fn extend<const BITS: u32>(a: &Lanes, out: &mut Lanes) {
         for i in 0..WARP {

@@ -1,5 +1,6 @@
-//! Floating-point arithmetic, rounded to nearest. The `.approx` functions are computed in double precision and
-//! rounded once: within the error that PTX allows, but not bit by bit what a card gives.
+//! Floating-point arithmetic, rounded to nearest. The `.approx` functions are computed in double
+//! precision and rounded once: within the error that PTX allows, but not bit by bit what a card
+//! gives.
 
 use super::rounding::{Rounding, directed, step32};
 use super::{One, Three, Two, Type, one, three, two};
@@ -142,7 +143,8 @@ pub(crate) fn one_of(name: &str, t: Type, mode: Mode) -> Option<One> {
 
 /// `x * y + z` rounded once, as `rounding` says.
 fn fused(x: f32, y: f32, z: f32, rounding: Rounding) -> f32 {
-    // The product of two singles is exact in double precision; of the sum, `error` is what rounding took away.
+    // The product of two singles is exact in double precision; of the sum, `error` is what rounding
+    // took away.
     let (product, addend) = (f64::from(x) * f64::from(y), f64::from(z));
     let sum = product + addend;
     let nearest = sum as f32;

@@ -127,8 +127,8 @@ pub(crate) fn one_of(name: &str, t: Type) -> Option<One> {
     }
 }
 
-/// Addition with carry in (the third operand's lowest bit) of 32 or 64 bits; the carry out is a lane function of its
-/// own, since an instruction has one result.
+/// Addition with carry in (the third operand's lowest bit) of 32 or 64 bits; the carry out is a
+/// lane function of its own, since an instruction has one result.
 pub(crate) fn carry_of(subtract: bool, carry_out: bool, bits: u32) -> Option<Four> {
     macro_rules! carry {
         ($type:ty, $method:ident) => {{
@@ -153,7 +153,8 @@ pub(crate) fn carry_of(subtract: bool, carry_out: bool, bits: u32) -> Option<Fou
     }
 }
 
-/// `mad.lo` and `mad.hi` with carry in (the fourth operand's lowest bit), of 32 or 64 bits: the sum, or its carry out.
+/// `mad.lo` and `mad.hi` with carry in (the fourth operand's lowest bit), of 32 or 64 bits: the
+/// sum, or its carry out.
 pub(crate) fn mad_carry_of(high: bool, carry_out: bool, t: Type) -> Option<Four> {
     macro_rules! mad {
         ($type:ty, $part:expr) => {{

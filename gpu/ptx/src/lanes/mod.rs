@@ -1,8 +1,8 @@
 //! What instructions compute, for all 32 lanes of a warp at once.
 //!
-//! A register is 32 lanes of 64 bits; a narrower value is zero-extended. Each function runs over all lanes, active or
-//! not, so that the compiler can vectorise it; the caller keeps the results of the active ones. So none may panic,
-//! whatever is in an inactive lane.
+//! A register is 32 lanes of 64 bits; a narrower value is zero-extended. Each function runs over
+//! all lanes, active or not, so that the compiler can vectorise it; the caller keeps the results of
+//! the active ones. So none may panic, whatever is in an inactive lane.
 
 pub(crate) mod bits;
 pub(crate) mod compare;

@@ -1,5 +1,5 @@
-//! Rounding: the modes of PTX, and results that a processor has rounded to nearest moved to the side
-//! that another mode wants.
+//! Rounding: the modes of PTX, and results that a processor has rounded to nearest moved to the
+//! side that another mode wants.
 
 /// How a value that the target type has not is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ impl Rounding {
     }
 }
 
-/// Moves a nearest-rounded result to the side that `rounding` wants; `order` is how it compares with the exact value.
+/// Moves a nearest-rounded result to the side that `rounding` wants; `order` is how it compares
+/// with the exact value.
 #[inline(always)]
 pub(super) fn directed(
     rounding: Rounding,

@@ -1,4 +1,5 @@
-//! A launch that is driven from outside, one warp instruction at a time: for simulators that keep their own time.
+//! A launch that is driven from outside, one warp instruction at a time: for simulators that keep
+//! their own time.
 
 mod facts;
 
@@ -13,8 +14,8 @@ use crate::{Fault, FaultKind, Gpu, spare};
 
 pub use facts::{Instruction, Unit};
 
-/// A launch under way whose blocks start, and whose warps step, when the caller says so. Blocks have handles, from 0;
-/// the handle of a block that has ended is used again.
+/// A launch under way whose blocks start, and whose warps step, when the caller says so. Blocks
+/// have handles, from 0; the handle of a block that has ended is used again.
 #[derive(Clone, Debug)]
 pub struct Stepped {
     running: Running,
@@ -83,7 +84,8 @@ impl Stepped {
         &self.facts
     }
 
-    /// Registers and predicates of a warp, as [`Instruction::reads`] and [`Instruction::writes`] number them.
+    /// Registers and predicates of a warp, as [`Instruction::reads`] and [`Instruction::writes`]
+    /// number them.
     pub fn registers(&self) -> usize {
         let code: &Code = &self.running.shape.code;
         code.registers + code.predicates
@@ -198,7 +200,8 @@ impl Stepped {
         Some(WarpAccess { place, addresses, lanes: next.lanes, persistent: persistent & next.lanes, bytes })
     }
 
-    /// Executes a warp's next instruction. Gives whether its block has ended, whose handle is free then.
+    /// Executes a warp's next instruction. Gives whether its block has ended, whose handle is free
+    /// then.
     ///
     /// # Errors
     /// The kernel did what it must not.

@@ -49,7 +49,8 @@ impl<'a> Parser<'a> {
                 "align" => declaration.align = Some(self.size("an alignment")?),
                 "v2" => declaration.vector = 2,
                 "v4" => declaration.vector = 4,
-                // Says where a pointer parameter points, and how that is aligned: nothing here depends on it.
+                // Says where a pointer parameter points, and how that is aligned: nothing here
+                // depends on it.
                 "ptr" => declaration.kind = if declaration.kind.is_empty() { "b64" } else { declaration.kind },
                 "global" | "const" | "shared" | "local" | "attribute" if space == "param" => {}
                 kind => declaration.kind = kind,

@@ -1,4 +1,5 @@
-//! Tokens to syntax, by recursive descent with one token of look-ahead: a module and its declarations.
+//! Tokens to syntax, by recursive descent with one token of look-ahead: a module and its
+//! declarations.
 
 use super::lexer::{Kind, Lexer, Position, Token};
 use super::*;

@@ -1,4 +1,5 @@
-// Insert into a hierarchical coalesced log: a warp's words of an entry lie side by side in lines of 128 bytes.
+// Insert into a hierarchical coalesced log: a warp's words of an entry lie side by side in lines of
+// 128 bytes.
 typedef unsigned long long u64;
 typedef unsigned int u32;
 

@@ -58,7 +58,8 @@ extern "C" __global__ void overlap(u64 *pm) {
     *(u32 *)pm = 0x33333333;
 }
 
-// One thread stores and raises a flag in device memory; a thread of another block waits for it, fences, and stores.
+// One thread stores and raises a flag in device memory; a thread of another block waits for it,
+// fences, and stores.
 template <int WRITER, int READER> __device__ void hand_over(u64 *pm, volatile u32 *flag) {
     if (blockIdx.x == 0) {
         pm[0] = 1;

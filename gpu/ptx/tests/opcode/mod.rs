@@ -34,7 +34,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// `op` on the operands; `op@n` has the immediate n as a last operand, a shape of four operands the immediate 11.
+    /// `op` on the operands; `op@n` has the immediate n as a last operand, a shape of four operands
+    /// the immediate 11.
     pub fn new(op: &str, shape: Shape) -> Self {
         let (bits, count, result) = shape;
         let (name, immediate) = op.split_once('@').unwrap_or((op, ""));
@@ -54,7 +55,8 @@ impl Kernel {
         Self::of_body(&body, shape)
     }
 
-    /// Operands are in registers 0 to 2 of their size, the result is taken from register 3 of its size.
+    /// Operands are in registers 0 to 2 of their size, the result is taken from register 3 of its
+    /// size.
     pub fn of_body(body: &str, shape: Shape) -> Self {
         let (bits, _, result) = shape;
         let loads: String =
@@ -71,7 +73,8 @@ impl Kernel {
         Self { entry: module.entry("k").unwrap().clone(), shape }
     }
 
-    /// Results of up to 32 lanes, each of which has three operands, or one where there are 32 values.
+    /// Results of up to 32 lanes, each of which has three operands, or one where there are 32
+    /// values.
     pub fn run(&self, values: &[u64]) -> Vec<u64> {
         let lanes: Vec<[u64; 3]> = if values.len() == 32 {
             values.iter().map(|&value| [value, 0, 0]).collect()

@@ -1,9 +1,11 @@
-//! The axiomatic form: all executions of a test, and in each all sets of persists that the relations permit to be durable.
+//! The axiomatic form: all executions of a test, and in each all sets of persists that the
+//! relations permit to be durable.
 //!
-//! An execution is a prefix of each thread, for each load the store that it reads, and for each word an order of its stores,
-//! together consistent with one order of all ([`candidate`]). In it `pmo` is a relation among stores to PM ([`order`]). The power
-//! may fail with any set durable that holds with a store all that is `pmo` before it, and all that a completed wait has waited
-//! for. A word then holds the last of its durable stores in any order that has `pmo` in it ([`durable`]).
+//! An execution is a prefix of each thread, for each load the store that it reads, and for each
+//! word an order of its stores, together consistent with one order of all ([`candidate`]). In it
+//! `pmo` is a relation among stores to PM ([`order`]). The power may fail with any set durable that
+//! holds with a store all that is `pmo` before it, and all that a completed wait has waited for. A
+//! word then holds the last of its durable stores in any order that has `pmo` in it ([`durable`]).
 
 mod candidate;
 mod durable;

@@ -1,8 +1,9 @@
 //! The persist memory order of an execution, and what its waits have made durable.
 //!
-//! Three points of each event are related: where it collects what is before it ([`GIVES`]), where what it has acquired takes effect
-//! ([`TAKES`]), and where a store is durable ([`STORE`]). An ordering operation collects what its thread did; a release gives it to
-//! an acquire, which takes it, and what follows in the thread is behind that.
+//! Three points of each event are related: where it collects what is before it ([`GIVES`]), where
+//! what it has acquired takes effect ([`TAKES`]), and where a store is durable ([`STORE`]). An
+//! ordering operation collects what its thread did; a release gives it to an acquire, which takes
+//! it, and what follows in the thread is behind that.
 
 use super::candidate::Candidate;
 use super::matrix::Matrix;
@@ -120,8 +121,9 @@ impl Axioms<'_> {
                     if self.c.is_persist(a) {
                         points.add(3 * a + STORE, 3 * b + GIVES);
                     }
-                    // Volatile stores are visible at once: nothing is before or behind their being durable.
-                    // Epochs order by waiting: what a thread has observed its barriers cover, and its stores do not hand it on.
+                    // Volatile stores are visible at once: nothing is before or behind their being
+                    // durable. Epochs order by waiting: what a thread has observed its barriers
+                    // cover, and its stores do not hand it on.
                     if self.c.is_persist(b) && !self.s.is_epoch() {
                         points.add(3 * a + TAKES, 3 * b + STORE);
                     }

@@ -21,7 +21,8 @@ pub enum Refusal {
     Contradiction,
 }
 
-/// Why a semantics does not allow a state of a test. Of a state that it does allow the answer means nothing.
+/// Why a semantics does not allow a state of a test. Of a state that it does allow the answer means
+/// nothing.
 pub fn refusal(test: &Test, semantics: Semantics, state: &[Value]) -> Refusal {
     let lowered = if semantics.is_epoch() { test.with_barriers() } else { test.clone() };
     let mut best = (usize::MAX, Refusal::NotExecuted);

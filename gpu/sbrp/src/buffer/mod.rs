@@ -1,8 +1,8 @@
-//! The persist buffer of section 6 as a small machine: what the hardware unit does, event by event, and a GPU of such buffers on
-//! which litmus tests run.
+//! The persist buffer of section 6 as a small machine: what the hardware unit does, event by event,
+//! and a GPU of such buffers on which litmus tests run.
 //!
-//! Each rule of the hardware can be dropped ([`BufferRule`]). A litmus test then shows a state that the model does not allow, or
-//! the rule was more than the model asks for.
+//! Each rule of the hardware can be dropped ([`BufferRule`]). A litmus test then shows a state that
+//! the model does not allow, or the rule was more than the model asks for.
 
 mod gpu;
 mod rules;
@@ -25,11 +25,13 @@ pub struct BufferExploration {
     pub states: usize,
     /// The outcomes that a power failure may leave.
     pub outcomes: BTreeSet<Outcome>,
-    /// A state was reached in which nothing goes on, and a buffer or a thread that waits for one is to blame.
+    /// A state was reached in which nothing goes on, and a buffer or a thread that waits for one is
+    /// to blame.
     pub stuck: bool,
 }
 
-/// Searches all states of a test on buffers; ends early when `stop` says of an outcome that it is enough.
+/// Searches all states of a test on buffers; ends early when `stop` says of an outcome that it is
+/// enough.
 ///
 /// # Errors
 /// If there are more states than `bound`.

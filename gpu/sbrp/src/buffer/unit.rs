@@ -30,7 +30,8 @@ pub enum Kind {
     ReleaseDevice,
     /// A `dFence`.
     DFence,
-    /// A line that was evicted. Its place is taken until it is at the head: lines of L1 know entries by their places.
+    /// A line that was evicted. Its place is taken until it is at the head: lines of L1 know
+    /// entries by their places.
     Evicted,
 }
 

@@ -45,7 +45,8 @@ pub enum Wanted {
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `store x 1`, `pRel_block x 1`, `pRel_dev x 1`: the number of the store among all of the test, its word, its value.
+    /// `store x 1`, `pRel_block x 1`, `pRel_dev x 1`: the number of the store among all of the
+    /// test, its word, its value.
     Store {
         /// Number among the stores of the test.
         id: usize,
@@ -110,7 +111,8 @@ pub struct Thread {
     pub name: String,
     /// Its block.
     pub block: usize,
-    /// The launch that it belongs to: one begins when the host has been told that the one before has ended.
+    /// The launch that it belongs to: one begins when the host has been told that the one before
+    /// has ended.
     pub launch: usize,
     /// Its instructions.
     pub program: Vec<Instruction>,
@@ -190,7 +192,8 @@ impl Test {
         self.threads.iter().map(|thread| thread.launch + 1).max().unwrap_or(1)
     }
 
-    /// The test as a model without scopes takes it: a release is a barrier and a store, an acquire a load and a barrier.
+    /// The test as a model without scopes takes it: a release is a barrier and a store, an acquire
+    /// a load and a barrier.
     pub fn with_barriers(&self) -> Test {
         let mut lowered = self.clone();
         for thread in &mut lowered.threads {

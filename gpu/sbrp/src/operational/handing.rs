@@ -37,7 +37,8 @@ impl Machine {
         set
     }
 
-    /// What a store hands to those who read it: what the thread's fences covered, and if it releases, all.
+    /// What a store hands to those who read it: what the thread's fences covered, and if it
+    /// releases, all.
     fn handed(&self, state: &State, thread: usize, id: usize, own: Set, release: Option<Scope>) -> Handed {
         let of = &state.threads[thread];
         let mut handed = Handed::default();
@@ -114,7 +115,8 @@ impl Machine {
         true
     }
 
-    /// The scope at which a fence makes releases and acquires of stores and loads; none for an `oFence`, which is about PM only.
+    /// The scope at which a fence makes releases and acquires of stores and loads; none for an
+    /// `oFence`, which is about PM only.
     fn pattern_scope(&self, fence: Action) -> Option<Scope> {
         let scope = match fence {
             Action::Fence(scope) => Some(scope),

@@ -1,8 +1,10 @@
-//! The operational form: an abstract machine whose threads store to memory that all see at once, while stores to PM become durable
-//! later, one by one, in any order that what they wait for permits.
+//! The operational form: an abstract machine whose threads store to memory that all see at once,
+//! while stores to PM become durable later, one by one, in any order that what they wait for
+//! permits.
 //!
-//! A store to PM waits for a set of earlier ones. A thread keeps the set that its next store waits for (`before`), adds to it at
-//! fences and acquires, and hands it on with the stores that release it: one set for readers of its block, one for all others.
+//! A store to PM waits for a set of earlier ones. A thread keeps the set that its next store waits
+//! for (`before`), adds to it at fences and acquires, and hands it on with the stores that release
+//! it: one set for readers of its block, one for all others.
 
 mod handing;
 mod search;

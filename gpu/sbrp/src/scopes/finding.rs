@@ -9,15 +9,19 @@ pub enum Flaw {
     NarrowAcquire,
     /// An acquire reads what a plain store has stored.
     MissingRelease,
-    /// A plain load reads what a release has stored, and no fence follows before the thread persists.
+    /// A plain load reads what a release has stored, and no fence follows before the thread
+    /// persists.
     MissingAcquire,
-    /// A thread persists something though nothing orders what it has read, of another thread, before that.
+    /// A thread persists something though nothing orders what it has read, of another thread,
+    /// before that.
     Unordered,
-    /// Two threads of different blocks store to one word of PM, and nothing orders them: either may be final.
+    /// Two threads of different blocks store to one word of PM, and nothing orders them: either may
+    /// be final.
     TwoWriters,
 }
 
-/// Something that is wrong with a kernel. Lines are of the PTX text; [`crate::scopes::Source`] has those of the CUDA source.
+/// Something that is wrong with a kernel. Lines are of the PTX text; [`crate::scopes::Source`] has
+/// those of the CUDA source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Finding {
     /// What.

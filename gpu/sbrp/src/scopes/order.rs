@@ -54,7 +54,8 @@ struct Thread {
     /// What its loads have read, by the scope that a later fence must have.
     heard: Handed,
     reads: Vec<Read>,
-    /// A plain load has read a release: the load's line, the release's, and what that would have handed on.
+    /// A plain load has read a release: the load's line, the release's, and what that would have
+    /// handed on.
     unacquired: Vec<(u32, u32, Clock)>,
     barriers: usize,
 }
@@ -139,7 +140,8 @@ impl Order {
         }
     }
 
-    /// A fence: `orders` within the thread, makes patterns at `scope`, and of a `dFence` what is before is durable.
+    /// A fence: `orders` within the thread, makes patterns at `scope`, and of a `dFence` what is
+    /// before is durable.
     pub fn fence(&mut self, who: Who, scope: Option<Scope>, durable: bool) {
         let thread = self.threads.entry(who.thread).or_default();
         if let Some(scope) = scope {
@@ -162,8 +164,9 @@ impl Order {
         }
     }
 
-    /// A thread comes to the barrier of its block. What fences have covered is heard by who fences behind it; the barrier opens
-    /// when all have come, so that all have left their part when the first goes on.
+    /// A thread comes to the barrier of its block. What fences have covered is heard by who fences
+    /// behind it; the barrier opens when all have come, so that all have left their part when the
+    /// first goes on.
     pub fn arrive(&mut self, who: Who) {
         let thread = self.threads.entry(who.thread).or_default();
         let number = thread.barriers;

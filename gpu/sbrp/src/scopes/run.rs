@@ -133,7 +133,8 @@ impl Follower {
         let mut steps = 0;
         while !ready.is_empty() {
             ready.retain(|(block, warp)| !self.stepped.ended(*block, *warp));
-            // From a random warp on, the first that can go on: a few steps, so that some run ahead of others.
+            // From a random warp on, the first that can go on: a few steps, so that some run ahead
+            // of others.
             let start = random.random_range(0..ready.len().max(1));
             let order = (0..ready.len()).map(|i| ready[(start + i) % ready.len()]);
             let able: Option<(usize, usize)> = order.into_iter().find(|(b, w)| self.stepped.next(*b, *w).is_some());
@@ -170,7 +171,8 @@ impl Follower {
             match unit {
                 Unit::Barrier => self.order.arrive(who),
                 Unit::Fence(scope) => self.order.fence(who, Some(of(scope)), false),
-                // A `fence.acq_rel` of the system is a dFence, one of the device an oFence: no compiler makes them of CUDA's own fences.
+                // A `fence.acq_rel` of the system is a dFence, one of the device an oFence: no
+                // compiler makes them of CUDA's own fences.
                 Unit::LightFence(nearpm_ptx::Scope::System) => self.order.fence(who, Some(Scope::System), true),
                 Unit::LightFence(_) => self.order.fence(who, None, false),
                 Unit::Memory(kind, strong) => {

@@ -20,7 +20,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads the directives of a PTX text. What is inlined counts as of the line that it is inlined at.
+    /// Reads the directives of a PTX text. What is inlined counts as of the line that it is inlined
+    /// at.
     pub fn of(ptx: &str) -> Source {
         let mut source = Source::default();
         let mut now = None;

@@ -18,7 +18,8 @@ pub(super) enum Shows {
     Time(usize, usize),
     /// Lines of persistent data that loads did not find in L1, of the first by those of the second.
     Misses(usize, usize),
-    /// The part that scopes have in the gain over epochs, the first: of the second, which has none, and the third.
+    /// The part that scopes have in the gain over epochs, the first: of the second, which has none,
+    /// and the third.
     Scopes(usize, usize, usize),
 }
 

@@ -14,7 +14,8 @@ pub use table::{Row, Table};
 /// Figures that there are: 12 is ours.
 pub const FIGURES: std::ops::RangeInclusive<u32> = 6..=12;
 
-/// A figure as a table, beside what the paper's text says. Runs that are not in `runs` are made, and added.
+/// A figure as a table, beside what the paper's text says. Runs that are not in `runs` are made,
+/// and added.
 ///
 /// # Errors
 /// No such figure or family, a run that went wrong, or a record that cannot be written.

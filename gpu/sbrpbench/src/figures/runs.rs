@@ -1,4 +1,5 @@
-//! The runs that figures are made of. Each is done once where a record is kept: at the paper's size all take hours.
+//! The runs that figures are made of. Each is done once where a record is kept: at the paper's size
+//! all take hours.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Those of a file, a line each; none where it is not there yet. What is run from now on is added to it.
+    /// Those of a file, a line each; none where it is not there yet. What is run from now on is
+    /// added to it.
     ///
     /// # Errors
     /// A file that is no such record, or one of another timing.

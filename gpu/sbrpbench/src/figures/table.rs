@@ -16,7 +16,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Arithmetic mean; there is none of parts of a gain where a program's is no part: below zero, or more than all.
+    /// Arithmetic mean; there is none of parts of a gain where a program's is no part: below zero,
+    /// or more than all.
     pub fn mean(&self) -> Option<f64> {
         let is_part = |value: &f64| (0.0..=1.0).contains(value);
         let is = if self.parts {

@@ -21,7 +21,8 @@ pub(super) struct Hm {
 
 impl Hm {
     pub fn new(size: Size) -> Self {
-        // The artifact: 25 000 keys, buckets of 576 slots for 409 keys on average; 60, so that all run at once.
+        // The artifact: 25 000 keys, buckets of 576 slots for 409 keys on average; 60, so that all
+        // run at once.
         let (keys, buckets, threads) = size.of((600, 2, 384), (6000, 15, 512), (24_600, 60, 512));
         Self { keys, buckets, threads }
     }

@@ -45,8 +45,8 @@ impl Kvs {
         if slot.is_multiple_of(2 * WAYS) { (slot as u32 * 2 + 2, mix(slot as u32 ^ 0xbef0)) } else { (0, 0) }
     }
 
-    /// The slots of a thread's pairs as the table has them, and whether the rest is as before. Pairs that were dropped
-    /// have none.
+    /// The slots of a thread's pairs as the table has them, and whether the rest is as before.
+    /// Pairs that were dropped have none.
     fn check(&self, image: &[u32], done: bool) -> Result<()> {
         let [table, log, commits] = self.parts();
         let by_key: HashMap<u32, usize> = (0..self.pairs()).map(|i| (Self::pair(i).0, i)).collect();

@@ -1,4 +1,5 @@
-//! The six programs (Table 2): what they store, how they recover, and what has to be found afterwards.
+//! The six programs (Table 2): what they store, how they recover, and what has to be found
+//! afterwards.
 
 mod hm;
 mod kvs;

@@ -1,7 +1,8 @@
-//! A powered card: the generated Verilog on Verilator, with a memory, a host and a register master around it.
+//! A powered card: the generated Verilog on Verilator, with a memory, a host and a register master
+//! around it.
 //!
-//! **Fault model.** The memory keeps what it has answered. A cut drops, completes or tears (in words of 8 bytes)
-//! each write that it has not answered; everything else about the card is gone.
+//! **Fault model.** The memory keeps what it has answered. A cut drops, completes or tears (in
+//! words of 8 bytes) each write that it has not answered; everything else about the card is gone.
 
 pub mod peers;
 pub mod scenarios;
@@ -71,7 +72,8 @@ impl Cards {
             let small = || generate_small_card(&parameters, Sizes::SMALL);
             let name = format!("card of one unit with the sizes SMALL, {parameters:?}");
             let card = GeneratedCard::kept(&name, small).unwrap_or_else(|error| panic!("{error}"));
-            // The requests of units that are not there are constants that rust-hdl writes with 32 bits.
+            // The requests of units that are not there are constants that rust-hdl writes with 32
+            // bits.
             let source = Source::new(MODULE, card.simulated()).with_deny_warnings(false);
             Library::build(&source).unwrap_or_else(|error| panic!("{error}"))
         };
@@ -275,7 +277,8 @@ impl Card {
             assert_eq!(self.get(taker), 0, "{taker} in reset");
         }
         self.set("rst_n", 1);
-        // A read that stands at the port when the reset ends is taken when it is over, and answered.
+        // A read that stands at the port when the reset ends is taken when it is over, and
+        // answered.
         self.set("s_axil_ctrl_araddr", registers::ID.into());
         self.set("s_axil_ctrl_arvalid", 1);
         let mut waited = 0;
@@ -634,7 +637,8 @@ impl Card {
 
     // ---- power
 
-    /// Power fails, and there is energy for `cycles`; gives the memory that remains and whether the save was done.
+    /// Power fails, and there is energy for `cycles`; gives the memory that remains and whether the
+    /// save was done.
     pub fn power_fail(mut self, cycles: u64) -> (Vec<u8>, bool) {
         self.set("power_fail", 1);
         for _ in 0..cycles {

@@ -313,10 +313,12 @@ pub fn accepted_work_survives_a_power_cut_at_any_moment(cards: &Cards) {
     assert!(longest > 3, "some cut left {longest} items at most");
 }
 
-/// Distance of the writes of a replay at which it is cut: less than an item has, so that cuts fall inside and behind each.
+/// Distance of the writes of a replay at which it is cut: less than an item has, so that cuts fall
+/// inside and behind each.
 const WRITES_APART: usize = 7;
 
-/// The memory of a card that was cut in its work; the cycles at which an unbroken replay of it has lines answered; and what memory is then.
+/// The memory of a card that was cut in its work; the cycles at which an unbroken replay of it has
+/// lines answered; and what memory is then.
 fn cut_in_work(cards: &Cards, seed: u64) -> (Vec<u8>, Vec<u64>, Vec<u8>) {
     let mut card = mapped(cards, 6);
     filled(&mut card);
@@ -453,7 +455,8 @@ pub fn figures(cards: &Cards) {
 /// Cycles from the last beat of a write to its answer, where that has to matter.
 const SLOW: u64 = 300;
 
-/// What waits for a range is requested when the memory has answered the last write of what it waits for.
+/// What waits for a range is requested when the memory has answered the last write of what it waits
+/// for.
 pub fn a_range_is_released_when_the_memory_has_answered(cards: &Cards) {
     let mut card = mapped(cards, 10);
     card.write_latency = SLOW;
@@ -511,7 +514,8 @@ pub fn a_commit_and_a_recover_write_exactly_their_bytes(cards: &Cards) {
     let ring = (POOLS_BASE + RING) as usize;
     card.memory[ring + 8..ring + 64].fill(0x77);
     card.command(1, 0, &undo(5, offset, length as u32, ENTRY, 1));
-    // Somebody else commits bytes on both sides of the range, after the log and before the rollback.
+    // Somebody else commits bytes on both sides of the range, after the log and before the
+    // rollback.
     card.wait_retired(1);
     card.memory[home - 61..home + 131].fill(0x22);
     let recover = Command {
@@ -532,8 +536,8 @@ pub fn a_commit_and_a_recover_write_exactly_their_bytes(cards: &Cards) {
     assert!(card.memory[ring + 8..ring + 64].iter().all(|b| *b == 0x77), "bytes beside the epoch word");
 }
 
-/// Undo and redo in one command: the log must be durable before anything is overwritten, and a replay must not log what the
-/// first run has already written.
+/// Undo and redo in one command: the log must be durable before anything is overwritten, and a
+/// replay must not log what the first run has already written.
 pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
     // Several bursts, so that a cut can fall between them.
     const BYTES: usize = 4096;
@@ -567,7 +571,8 @@ pub fn an_undo_redo_that_is_cut_keeps_the_old_value_in_its_log(cards: &Cards) {
     assert!(resumed > 10, "only {resumed} cuts fell into the command");
 }
 
-/// Cycles from a load to its data while four units copy as fast as the memory goes: each may have asked for 64 lines before.
+/// Cycles from a load to its data while four units copy as fast as the memory goes: each may have
+/// asked for 64 lines before.
 const LOAD_BOUND: u64 = 400;
 
 /// A load takes its turn among the units, behind what they have asked for already.

@@ -1,12 +1,14 @@
-//! A host, a memory and four units around the front, and the oracle that tells what must come of it.
+//! A host, a memory and four units around the front, and the oracle that tells what must come of
+//! it.
 //!
-//! **Order.** The bench releases one item after the other: an item's first valid comes at the earliest in the cycle
-//! after the last handshake of the item before it. So the arrival order is known, and the oracle executes each item
-//! at once in that order. A read may be passed by what comes after it, so its data has to be what the oracle's
-//! line held at some time between its address and its answer.
+//! **Order.** The bench releases one item after the other: an item's first valid comes at the
+//! earliest in the cycle after the last handshake of the item before it. So the arrival order is
+//! known, and the oracle executes each item at once in that order. A read may be passed by what
+//! comes after it, so its data has to be what the oracle's line held at some time between its
+//! address and its answer.
 //!
-//! **Adversary.** Units and memory sample every line that they read, and change every line that they write, at
-//! random times between the first moment and the last at which hardware might do it.
+//! **Adversary.** Units and memory sample every line that they read, and change every line that
+//! they write, at random times between the first moment and the last at which hardware might do it.
 
 pub mod scenarios;
 
@@ -36,7 +38,8 @@ pub const POOL_BYTES: u64 = 1 << 16;
 /// Offset of the log ring, to the end of the pool.
 pub const RING: u64 = POOL_BYTES / 2;
 
-/// Descriptors as the standard firmware has them; the entry is the opcode, so that the unit model knows it.
+/// Descriptors as the standard firmware has them; the entry is the opcode, so that the unit model
+/// knows it.
 pub fn descriptors() -> [Descriptor; 32] {
     use descriptor as d;
     let mut all = [Descriptor::default(); 32];
@@ -614,7 +617,8 @@ impl<'a> Bench<'a> {
             let (a, b) = (self.rng.random_range(0..reads), self.rng.random_range(0..reads));
             self.reads.swap(a, b);
         }
-        // Data comes in the order of the grants, so only writes that have theirs are answered in any order.
+        // Data comes in the order of the grants, so only writes that have theirs are answered in
+        // any order.
         let full = self.writes.iter().take_while(|w| w.data.is_some()).count();
         if writes > 1 && full > 1 {
             let (a, b) = (self.rng.random_range(0..full), self.rng.random_range(0..full));
@@ -703,7 +707,8 @@ impl<'a> Bench<'a> {
         panic!("{what} did not come until cycle {}", self.dut.cycles());
     }
 
-    /// Offers a beat on the command port, address and data up to three cycles apart, until both are taken.
+    /// Offers a beat on the command port, address and data up to three cycles apart, until both are
+    /// taken.
     pub fn command_beat(&mut self, beat: Beat) {
         self.cmd.next_id += 1;
         let skew = self.rng.random_range(0..6u32);
@@ -952,7 +957,8 @@ pub fn any_command(rng: &mut ChaCha8Rng, pool: u64, thread: u64, sequence: u64, 
             c.opcode = Opcode::Commit as u8;
             c.destination = line(rng) + 8 * rng.random_range(0..8u64);
             c.auxiliary = txid;
-            // Commands that follow have greater numbers, so that none of their transactions is stale.
+            // Commands that follow have greater numbers, so that none of their transactions is
+            // stale.
             c.txid = 0;
         }
         2..=4 => {

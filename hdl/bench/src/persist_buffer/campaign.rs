@@ -10,7 +10,8 @@ const CYCLES: u64 = 20_000;
 /// Seeds between two writings of the record.
 const PART: u64 = 20;
 
-/// What was compared: seeds 0 to `seeds`, exclusive, of them the even ones on the paper's size and the odd ones on the small one.
+/// What was compared: seeds 0 to `seeds`, exclusive, of them the even ones on the paper's size and
+/// the odd ones on the small one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// How many seeds.
@@ -23,7 +24,8 @@ impl Record {
     /// Reads a record; an empty one where there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or a line of it is no `name = number` of a record: told with its number.
+    /// The file cannot be read, or a line of it is no `name = number` of a record: told with its
+    /// number.
     pub fn read(path: &Path) -> Result<Record, String> {
         let place = |line: usize| format!("{}, line {line}", path.display());
         let text = match std::fs::read_to_string(path) {

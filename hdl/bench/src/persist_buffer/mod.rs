@@ -1,4 +1,5 @@
-//! The persist buffer beside the machine that defines it: both get the same random events, and are compared in every cycle.
+//! The persist buffer beside the machine that defines it: both get the same random events, and are
+//! compared in every cycle.
 
 mod campaign;
 
@@ -31,7 +32,8 @@ impl Shape {
 /// What has happened on both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that were answered, steps of the head and acknowledgements: what the machine was asked to do.
+    /// Requests that were answered, steps of the head and acknowledgements: what the machine was
+    /// asked to do.
     pub events: u64,
     /// Requests that got an entry or a share of one, and lines that were evicted.
     pub accepted: u64,
@@ -64,7 +66,8 @@ struct Request {
     line: usize,
 }
 
-/// How likely what is in a cycle: with other habits the buffer is empty or full, coalesces or stalls.
+/// How likely what is in a cycle: with other habits the buffer is empty or full, coalesces or
+/// stalls.
 struct Habits {
     warps: usize,
     lines: usize,
@@ -154,7 +157,8 @@ impl Pair<'_> {
         self.dut.read(pin).to_u64()
     }
 
-    /// The request that was taken in the cycle before, on the machine: accepted, held, refused, the line that goes.
+    /// The request that was taken in the cycle before, on the machine: accepted, held, refused, the
+    /// line that goes.
     fn answer(&mut self) -> (bool, bool, bool, Option<usize>) {
         let Some(Request { kind, warp, line }) = self.asked.take() else { return (false, false, false, None) };
         self.counts.events += 1;
@@ -248,10 +252,12 @@ fn kind_of(order: u64) -> Kind {
     }
 }
 
-/// Runs `cycles` cycles of random events on a unit of that shape and on the machine, then lets it run empty.
+/// Runs `cycles` cycles of random events on a unit of that shape and on the machine, then lets it
+/// run empty.
 ///
 /// # Panics
-/// When they differ, or the buffer does not run empty once nothing is asked and all is acknowledged.
+/// When they differ, or the buffer does not run empty once nothing is asked and all is
+/// acknowledged.
 pub fn side_by_side(dut: &mut dyn Dut, shape: Shape, seed: u64, cycles: u64) -> Counts {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let habits = Habits::new(&mut random, shape);

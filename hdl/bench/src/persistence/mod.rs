@@ -1,7 +1,8 @@
 //! Persistence against a behavioural memory and a behavioural front.
 //!
-//! The memory keeps only what it has answered: a cut drops, completes or tears (in words of 8 bytes) every
-//! other write. The front shows slots and lines for a save, and runs injected items for a few cycles.
+//! The memory keeps only what it has answered: a cut drops, completes or tears (in words of 8
+//! bytes) every other write. The front shows slots and lines for a save, and runs injected items
+//! for a few cycles.
 
 pub mod scenarios;
 
@@ -88,7 +89,8 @@ impl Tables {
         Self { maps: [SavedMapping::default(); 16], slots: [None; 32], lines: [None; 64], parked: [None; 32], order: 0 }
     }
 
-    /// Tables with that many commands, as many that wait for other devices, and so many stores, in random places and in a random order.
+    /// Tables with that many commands, as many that wait for other devices, and so many stores, in
+    /// random places and in a random order.
     fn random(rng: &mut ChaCha8Rng, commands: usize, stores: usize) -> Self {
         let mut tables = Self::empty();
         for map in &mut tables.maps {
@@ -242,7 +244,8 @@ struct Bench<'a> {
     restored: BTreeMap<u64, Value>,
     /// Every injection: (command?, data, page or 0, resume).
     injected: Vec<(bool, Line, u64, u8)>,
-    /// Of every command among them: it waits no more, it waits again, under which number it was accepted.
+    /// Of every command among them: it waits no more, it waits again, under which number it was
+    /// accepted.
     origins: Vec<(bool, bool, u64)>,
     /// Every command that was injected only for what it did to the mapping table: (data, page).
     redone: Vec<(Line, u64)>,
@@ -262,7 +265,8 @@ struct Bench<'a> {
     longer: u64,
     /// A line that cannot be written.
     refused: Option<usize>,
-    /// Chance of a cycle in which something is under way elsewhere in the card; cycles since the last one, of the last eight cycles.
+    /// Chance of a cycle in which something is under way elsewhere in the card; cycles since the
+    /// last one, of the last eight cycles.
     restless: f64,
     calm: VecDeque<u64>,
     was_writing: bool,

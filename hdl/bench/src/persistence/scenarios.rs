@@ -406,7 +406,8 @@ pub fn firmware_is_loaded_only_when_open_and_idle(dut: &mut dyn Dut) {
     let mut bench = Bench::new(dut, 13);
     bench.running(1, 0);
     bench.firmware = Some(99);
-    // Who asks reads from the next cycle on that the card is busy with it, until the outcome is there to stay.
+    // Who asks reads from the next cycle on that the card is busy with it, until the outcome is
+    // there to stay.
     let load = |bench: &mut Bench| {
         bench.dut.set("load_slot", 0u64);
         bench.dut.set("load_request", true);
@@ -457,7 +458,8 @@ pub fn a_second_load_of_firmware_waits_for_the_first(dut: &mut dyn Dut) {
     assert!(!bench.dut.get_bool("load_refused"));
 }
 
-/// Power that fails in whichever cycle: what is shown is the outcome of this load, or that there is none.
+/// Power that fails in whichever cycle: what is shown is the outcome of this load, or that there is
+/// none.
 pub fn a_load_of_firmware_that_the_power_overtakes_shows_no_other_outcome(dut: &mut dyn Dut) {
     for cycles in 0..40 {
         let mut bench = Bench::new(dut, 22);
@@ -600,7 +602,8 @@ pub fn the_window_stays_closed_until_the_replay_is_over_and_the_card_is_armed(du
     assert!(bench.running.is_none(), "open while an item runs");
 }
 
-/// Drains, resets, loads and replays while the rest of the card has something under way every now and then.
+/// Drains, resets, loads and replays while the rest of the card has something under way every now
+/// and then.
 pub fn nothing_begins_while_something_is_under_way(dut: &mut dyn Dut) {
     let rounds = if dut.back_end() == "verilator" { 12 } else { 2 };
     let mut bench = Bench::new(dut, 24);

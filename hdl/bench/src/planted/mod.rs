@@ -1,10 +1,12 @@
 //! Plants faults into generated Verilog, behind an input that switches one of them on.
 //!
-//! All faults of a design are built at once: the top module gets the input [`INPUT`], and each fault changes one place in the
-//! text to a form that differs only while the input has the fault's number. With 0 the design is as it was.
+//! All faults of a design are built at once: the top module gets the input [`INPUT`], and each
+//! fault changes one place in the text to a form that differs only while the input has the fault's
+//! number. With 0 the design is as it was.
 //!
-//! **A fault that is not there proves nothing.** Every edit names its module and its signal or text, and must find exactly
-//! what it names, exactly as often as it says; otherwise [`plant`] fails and says which edit is stale.
+//! **A fault that is not there proves nothing.** Every edit names its module and its signal or
+//! text, and must find exactly what it names, exactly as often as it says; otherwise [`plant`]
+//! fails and says which edit is stale.
 
 pub mod unit;
 
@@ -18,19 +20,22 @@ const INPUT_BITS: usize = 8;
 /// One change of one module.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit {
-    /// The combinational block ends with this assignment: (signal, value). For outputs and inputs of children, which are not
-    /// read again in the block; the value may read the signal itself.
+    /// The combinational block ends with this assignment: (signal, value). For outputs and inputs
+    /// of children, which are not read again in the block; the value may read the signal itself.
     Last(&'static str, &'static str),
-    /// Every assignment to the signal takes this value instead: (signal, value, assignments). For what the block reads.
+    /// Every assignment to the signal takes this value instead: (signal, value, assignments). For
+    /// what the block reads.
     Each(&'static str, &'static str, usize),
-    /// This text is replaced: (text, replacement, places). `FAULT` in the replacement is the condition.
+    /// This text is replaced: (text, replacement, places). `FAULT` in the replacement is the
+    /// condition.
     Text(&'static str, &'static str, usize),
 }
 
 /// A fault: edits of one module, or of several that are alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Path of the module below the card, with `$` between the levels; `*` stands for any characters but `$`.
+    /// Path of the module below the card, with `$` between the levels; `*` stands for any
+    /// characters but `$`.
     pub module: &'static str,
     /// Modules that the path must name.
     pub modules: usize,

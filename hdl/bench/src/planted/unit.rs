@@ -1,4 +1,5 @@
-//! Faults planted into one unit, each of which a test of that unit has to see: not only one of the whole card, where much hides much.
+//! Faults planted into one unit, each of which a test of that unit has to see: not only one of the
+//! whole card, where much hides much.
 
 use super::{Design, Edit, INPUT, Place, plant};
 use nearpm_hdl::dut::{Dut, VerilatedDut, default_verilog};
@@ -22,7 +23,8 @@ pub struct UnitFault {
     pub seen: &'static str,
 }
 
-/// Each fault is seen, and the tests that see them hold on the same Verilog without a fault. The page of the contract names them all.
+/// Each fault is seen, and the tests that see them hold on the same Verilog without a fault. The
+/// page of the contract names them all.
 pub fn each_is_seen<U: Block + Default>(unit: &str, faults: &'static [UnitFault]) {
     let missed = see(&default_verilog::<U>(), faults);
     assert!(missed.is_empty(), "{}", missed.join("\n"));

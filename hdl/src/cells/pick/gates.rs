@@ -3,8 +3,8 @@
 /// Bits that one LUT level of a [`Tree`] looks at together.
 const RADIX: usize = 4;
 
-/// The lowest set bit of a net, found in groups of four, of groups of four, and so on: two LUT levels a step where a chain of
-/// multiplexers takes one for each few requests.
+/// The lowest set bit of a net, found in groups of four, of groups of four, and so on: two LUT
+/// levels a step where a chain of multiplexers takes one for each few requests.
 pub(super) struct Tree {
     /// Verilog that declares the nets below.
     pub text: String,

@@ -16,8 +16,8 @@ fn check(n: usize, k: usize) {
 
 /// The lowest of N requests, combinationally.
 ///
-/// Request 0 can starve all others; where each must get its turn use [`RoundRobin`]. N is 2 to 64, K
-/// is its index width (the smallest with 2^K >= N).
+/// Request 0 can starve all others; where each must get its turn use [`RoundRobin`]. N is 2 to 64,
+/// K is its index width (the smallest with 2^K >= N).
 #[derive(LogicBlock, Ports)]
 pub struct PriorityPick<const N: usize, const K: usize> {
     /// Who asks.
@@ -80,8 +80,8 @@ fn lowest_set(requests: u64) -> u64 {
 /// The next of N requests in turn.
 ///
 /// Picks the lowest request above the one that was taken last, else the lowest of all. A request
-/// that stays up is picked after at most N - 1 others were taken. The pick is combinational, and may
-/// change while it is not taken. N is 2 to 64, K its index width.
+/// that stays up is picked after at most N - 1 others were taken. The pick is combinational, and
+/// may change while it is not taken. N is 2 to 64, K its index width.
 #[derive(LogicBlock, Ports)]
 pub struct RoundRobin<const N: usize, const K: usize> {
     /// Rising edge.

@@ -1,4 +1,5 @@
-//! The Verilog of picks: as gates, which is what becomes hardware, and as a simulator executes it fastest.
+//! The Verilog of picks: as gates, which is what becomes hardware, and as a simulator executes it
+//! fastest.
 
 use super::super::{index_of, low_bits, widened};
 use super::gates::Tree;
@@ -12,7 +13,8 @@ pub(crate) struct Shape {
     pub index_bits: usize,
     /// The requests that are heard, from the lowest.
     pub among: usize,
-    /// Whether the requests take turns ([`RoundRobin`](super::RoundRobin)) or the lowest always goes first ([`PriorityPick`](super::PriorityPick)).
+    /// Whether the requests take turns ([`RoundRobin`](super::RoundRobin)) or the lowest always
+    /// goes first ([`PriorityPick`](super::PriorityPick)).
     pub in_turn: bool,
 }
 
@@ -82,7 +84,8 @@ impl Shape {
         )
     }
 
-    /// The same by arithmetic on whole words: the lowest set bit of a number is what it has in common with its negative.
+    /// The same by arithmetic on whole words: the lowest set bit of a number is what it has in
+    /// common with its negative.
     pub fn behaviour(self) -> String {
         let Self { requests: n, index_bits, among, in_turn } = self;
         let top = n - 1;

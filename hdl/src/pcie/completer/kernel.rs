@@ -40,7 +40,8 @@ impl Logic for Completer {
             | (self.bar.val() == self.command_bar.val())
             | (self.bar.val() == self.register_bar.val())
             | (self.bar.val() == self.msix_bar.val());
-        // The block passes poisoned data on where it is set to (AXISTEN_IF_CQ_EN_POISONED_MEM_WR). A memory read has no data; of other requests the mark is believed.
+        // The block passes poisoned data on where it is set to (AXISTEN_IF_CQ_EN_POISONED_MEM_WR).
+        // A memory read has no data; of other requests the mark is believed.
         self.is_poisoned.next = self.request.q.val().get_bit(79) & (self.kind.val() != self.read_type.val());
         self.poisoned.next = self.poisoned_count.q.val();
         self.offset.address.next = self.request.q.val().get_bits::<62>(2);
@@ -57,7 +58,8 @@ impl Logic for Completer {
             self.write_line.next = self.offset_line.val() - self.one34.val();
         }
         self.advance.next = self.access_ready.val() | !self.strobes.q.val().any();
-        // The next beat is taken with the line before it; behind the last one, what it has for the next line is written.
+        // The next beat is taken with the line before it; behind the last one, what it has for the
+        // next line is written.
         self.takes_beat.next = self.cq_tvalid.val()
             & !self.is_shut.val()
             & ((self.phase.q.val() == Phase::WriteBeat)
@@ -210,7 +212,8 @@ impl Logic for Completer {
             self.last_enables.d.next = self.cq_tuser.val().get_bits::<4>(8);
             self.phase.d.next = Phase::Decide;
         }
-        // What the host had asked is forgotten, but no port of the card is left in the middle of an access.
+        // What the host had asked is forgotten, but no port of the card is left in the middle of an
+        // access.
         self.resetting.d.next = self.link_down.val() | (self.resetting.q.val() & !self.access_idle.val());
         if self.is_shut.val() {
             self.cq_tready.next = false;

@@ -23,12 +23,15 @@ enum Phase {
 
 /// Makes accesses out of requests, in the order of arrival, and tells what is to be answered.
 ///
-/// Guarantees: accesses are asked for in the order of arrival, and of a write exactly the enabled bytes are written. A read is told before its
-/// first line is asked for, and asks for all its lines. Other requests that want an answer are told as not supported; messages, and writes to no BAR,
-/// have no effect (`unsupported` pulses). A write whose data is poisoned (EP) has no effect either; it is counted, as is whatever else but a
-/// memory read has the mark. When the link goes down (`shut`), what the host has asked is forgotten: accesses that were taken run to their
-/// end, and until then nothing is taken, whether the link is up again or not. While `hold` says so no request is begun; `idle` says that none is in hand.
-/// Bound: a write takes three cycles and one for each beat, a read two and one for each line, where the access is taken at once.
+/// Guarantees: accesses are asked for in the order of arrival, and of a write exactly the enabled
+/// bytes are written. A read is told before its first line is asked for, and asks for all its
+/// lines. Other requests that want an answer are told as not supported; messages, and writes to no
+/// BAR, have no effect (`unsupported` pulses). A write whose data is poisoned (EP) has no effect
+/// either; it is counted, as is whatever else but a memory read has the mark. When the link goes
+/// down (`shut`), what the host has asked is forgotten: accesses that were taken run to their end,
+/// and until then nothing is taken, whether the link is up again or not. While `hold` says so no
+/// request is begun; `idle` says that none is in hand. Bound: a write takes three cycles and one
+/// for each beat, a read two and one for each line, where the access is taken at once.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Completer {
     /// Rising edge.
@@ -37,7 +40,8 @@ pub struct Completer {
     pub reset: Signal<In, Bit>,
     /// The link is down.
     pub link_down: Signal<In, Bit>,
-    /// Nothing is taken or sent: the link is down, or went down while accesses were under way that have not ended.
+    /// Nothing is taken or sent: the link is down, or went down while accesses were under way that
+    /// have not ended.
     pub shut: Signal<Out, Bit>,
     /// Take no further request; one that was begun runs to its end.
     pub hold: Signal<In, Bit>,

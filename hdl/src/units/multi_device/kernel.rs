@@ -160,7 +160,8 @@ impl Logic for MultiDevice {
             }
         }
 
-        // Messages come. What finds no room is asked for again, so that no device waits for another's port.
+        // Messages come. What finds no room is asked for again, so that no device waits for
+        // another's port.
         self.peer_in_ready.next = true;
         self.inbox.write.next = self.peer_in_valid.val();
         self.inbox.data_in.next = self.peer_in_data.val();

@@ -1,9 +1,11 @@
 //! Synchronisation with other devices: the parked table, and what devices tell each other.
 //!
-//! A command that may have to wait for other devices goes from its request slot into the table when its turn has come
-//! ([decision 10](../../../../docs/decisions/0010-waiting-for-other-devices.md)). There it holds nothing. What is first in its
-//! (pool, thread) is looked at again and again: it *reports* that this device has come so far, and when every other participant has come as far it is
-//! numbered once more. Messages are cumulative and idempotent, and may be lost: who waits asks from time to time.
+//! A command that may have to wait for other devices goes from its request slot into the table when
+//! its turn has come ([decision 10](../../../../docs/decisions/0010-waiting-for-other-devices.md)).
+//! There it holds nothing. What is first in its (pool, thread) is looked at again and again:
+//! it *reports* that this device has come so far, and when every other participant has come as far
+//! it is numbered once more. Messages are cumulative and idempotent, and may be lost: who waits
+//! asks from time to time.
 
 mod kernel;
 mod records;
@@ -42,11 +44,13 @@ enum Phase {
 
 /// The parked table and the peer port.
 ///
-/// Guarantees: of a (pool, thread) one command is let go at a time, the one that was accepted first; one that synchronises only when every other participant
-/// has told of its transaction or a later one, or software has decided. It reports when it is first and everything of its thread before
-/// it has retired. The device says and hears nothing before it is numbered. Nothing here waits for the peer port: a message that finds no room is
-/// dropped. Bound: a command is looked at 8 cycles after it has come or a message about it was taken, and a cycle for each other command of its
-/// thread; with several threads in turn.
+/// Guarantees: of a (pool, thread) one command is let go at a time, the one that was accepted
+/// first; one that synchronises only when every other participant has told of its transaction or a
+/// later one, or software has decided. It reports when it is first and everything of its thread
+/// before it has retired. The device says and hears nothing before it is numbered. Nothing here
+/// waits for the peer port: a message that finds no room is dropped. Bound: a command is looked at
+/// 8 cycles after it has come or a message about it was taken, and a cycle for each other command
+/// of its thread; with several threads in turn.
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct MultiDevice {
     /// Rising edge.
@@ -84,7 +88,8 @@ pub struct MultiDevice {
     pub park_order: Signal<In, Bits<64>>,
     /// What retirement knows of it.
     pub park_ticket: Signal<In, Ticket>,
-    /// Mapping entries with a command that waits, may have to wait, or has waited and not retired, a bit each.
+    /// Mapping entries with a command that waits, may have to wait, or has waited and not retired,
+    /// a bit each.
     pub busy: Signal<Out, Bits<16>>,
     /// Mapping entries with a command that waits, a bit each.
     pub waiting: Signal<Out, Bits<16>>,

@@ -3,7 +3,8 @@
 use crate::dut::PortValue;
 use rust_hdl::prelude::*;
 
-/// A message of the peer port, as `nearpm_interface::peer::PeerMessage`: 128 bits, first field lowest.
+/// A message of the peer port, as `nearpm_interface::peer::PeerMessage`: 128 bits, first field
+/// lowest.
 #[derive(Copy, Clone, Debug, Default, PartialEq, LogicStruct, PortValue)]
 pub struct Message {
     /// Pool identifier.

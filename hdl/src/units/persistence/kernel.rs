@@ -663,8 +663,9 @@ impl Logic for Persistence {
             self.item_resume.d.next = self.resume.q.val();
         }
         self.phase.d.next = Phase::Inject;
-        // The progress word's instruction is that of the first item that is not counted. Of the counted ones only
-        // what commands did to the mapping table is not durable, nor that they wait.
+        // The progress word's instruction is that of the first item that is not counted. Of the
+        // counted ones only what commands did to the mapping table is not durable, nor that they
+        // wait.
         if self.skipping.q.val() {
             self.item_resume.d.next = 0.into();
             if !self.replays.val() {
@@ -806,7 +807,8 @@ impl Logic for Persistence {
         }
     }
 
-    /// Waits until nothing is under way. Bit 8 of `run`: 256 quiet cycles, so that what is left waits for a failed log.
+    /// Waits until nothing is under way. Bit 8 of `run`: 256 quiet cycles, so that what is left
+    /// waits for a failed log.
     fn shut_down(&mut self) {
         self.shut_pending.d.next = false;
         self.form.d.next = Form::Clean;

@@ -132,7 +132,8 @@ const MAPPING_FIELDS: [(&str, usize); 8] = [
     ("reached", 64),
 ];
 
-/// Bit of the saved flags that says of an entry that a function-level reset left it to commands that wait.
+/// Bit of the saved flags that says of an entry that a function-level reset left it to commands
+/// that wait.
 const ORPHAN_BIT: usize = 3;
 
 /// A field of `N` bits from bit `low` of a line.

@@ -4,11 +4,12 @@
 //!
 //! - The window opens only after the arm word of this generation is durable.
 //! - Nothing is replayed before the checksum of the whole image was found right.
-//! - An image counts only for the generation that the arm word names, and each armed generation is above
-//!   every generation that stands anywhere in the save area: a stale head can never match.
+//! - An image counts only for the generation that the arm word names, and each armed generation is
+//!   above every generation that stands anywhere in the save area: a stale head can never match.
 //! - The head is requested when the memory has answered every other line of the image.
-//! - An item is counted in the progress word when nothing is outstanding any more; a counted item is
-//!   never executed again. What the counted commands did to the mapping table, which is not in memory, is done again.
+//! - An item is counted in the progress word when nothing is outstanding any more; a counted item
+//!   is never executed again. What the counted commands did to the mapping table, which is not in
+//!   memory, is done again.
 //!
 //! At most one access to memory is under way, except during a save, where writes follow each other.
 
@@ -96,10 +97,12 @@ enum Section {
     Parked,
 }
 
-/// Owns the state of the card, replays what the last power cut left, and saves what stands at the next.
+/// Owns the state of the card, replays what the last power cut left, and saves what stands at the
+/// next.
 ///
-/// Guarantees: see the module. Bound: from `power_fail` to `save_done` the drain of outstanding bursts, then
-/// at most 1100 cycles and the memory's time for 272 single-line writes and one head (the page has the sum).
+/// Guarantees: see the module. Bound: from `power_fail` to `save_done` the drain of outstanding
+/// bursts, then at most 1100 cycles and the memory's time for 272 single-line writes and one head
+/// (the page has the sum).
 #[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Persistence {
     /// Rising edge.
@@ -130,7 +133,8 @@ pub struct Persistence {
     pub load_request: Signal<In, Bit>,
     /// The slot that was written, with `load_request`.
     pub load_slot: Signal<In, Bits<8>>,
-    /// A load was asked for, and the state does not show its outcome yet; from the cycle of the request on.
+    /// A load was asked for, and the state does not show its outcome yet; from the cycle of the
+    /// request on.
     pub load_waits: Signal<Out, Bit>,
     /// The last request to load was refused: NOT_IDLE.
     pub load_refused: Signal<Out, Bit>,
@@ -246,7 +250,8 @@ pub struct Persistence {
     pub inject_parks: Signal<Out, Bit>,
     /// Order number under which it was accepted.
     pub inject_accepted: Signal<Out, Bits<64>>,
-    /// Its effects in memory are durable: it is not executed, but does again what it did to the mapping table.
+    /// Its effects in memory are durable: it is not executed, but does again what it did to the
+    /// mapping table.
     pub redo: Signal<Out, Bit>,
     /// A host write to number.
     pub inject_store_valid: Signal<Out, Bit>,
@@ -436,7 +441,8 @@ pub struct Persistence {
 const _: () = assert!((SAVE_BASE / LINE_U64).is_multiple_of(512), "the save area starts at a multiple of 512 lines");
 
 impl Persistence {
-    /// Saves as many slots, lines and places. The mappings of a save are those of the full card: entries that are not there are not in use.
+    /// Saves as many slots, lines and places. The mappings of a save are those of the full card:
+    /// entries that are not there are not in use.
     pub fn new(sizes: &Sizes) -> Self {
         Self {
             last_slot: Constant::new((sizes.slots as u64 - 1).into()),

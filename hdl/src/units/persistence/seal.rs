@@ -1,4 +1,5 @@
-//! The checksum of a head, from the state of a CRC that was given the head with zeros in its last four bytes.
+//! The checksum of a head, from the state of a CRC that was given the head with zeros in its last
+//! four bytes.
 
 use crate::cells::crc32c_block::retreat;
 use crate::dut::Ports;
@@ -11,8 +12,8 @@ const UNCOVERED: usize = (LINE - HEAD_COVERED) * 8;
 
 /// The checksum to write into a head's last four bytes, combinationally.
 ///
-/// A CRC state moves linearly, so the state behind the covered bytes follows from the state behind the
-/// whole line when the line ends in zeros. 32 XORs of about 16 bits.
+/// A CRC state moves linearly, so the state behind the covered bytes follows from the state behind
+/// the whole line when the line ends in zeros. 32 XORs of about 16 bits.
 #[derive(LogicBlock, Default, Ports)]
 pub struct SealOfState {
     /// State of `Crc32cBlock` after the body and the head, whose last four bytes were zero.

@@ -1,4 +1,5 @@
-//! `nearpm cuts`: many power cuts on short runs, each followed by recovery and the comparison with the model.
+//! `nearpm cuts`: many power cuts on short runs, each followed by recovery and the comparison with
+//! the model.
 
 mod census;
 mod trial;
@@ -109,7 +110,8 @@ impl Campaign {
         let bar = bar(self.cuts as usize, &format!("power cuts, {}", self.kind.name()));
         let census = Mutex::new(Census::default());
         let first: Mutex<Option<Box<Failure>>> = Mutex::new(None);
-        // Trials below the least number that failed are all run, so that the same one is reported whatever the threads do.
+        // Trials below the least number that failed are all run, so that the same one is reported
+        // whatever the threads do.
         let (next, end) = (AtomicU64::new(0), AtomicU64::new(self.cuts.div_ceil(CUTS as u64)));
         std::thread::scope(|scope| {
             for worker in 0..self.threads {

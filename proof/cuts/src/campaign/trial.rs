@@ -11,7 +11,8 @@ use crate::cut::{PowerCuts, Strike};
 use crate::job::{CardChoice, CommitChoice, HostChoice, MixChoice, PostingChoice, RunArguments, Workload};
 use nearpm_cards::SimulatedCard;
 
-/// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of three further lives.
+/// Power cuts of a trial: one while the pool is worked on for the first time, and one in each of
+/// three further lives.
 pub const CUTS: usize = 4;
 /// Operations of an epoch: several epochs a trial.
 const EPOCH: u64 = 5;
@@ -24,7 +25,8 @@ const BOOT_CYCLES: [u64; 2] = [150, 4000];
 /// Cycles from the first power-up to the first operation, and accesses of the host.
 const MAKING_CYCLES: u64 = 18_000;
 const MAKING_ACCESSES: u64 = 160;
-/// Cycles of a save of little, and of one of much: what a save with too little energy has is drawn below them.
+/// Cycles of a save of little, and of one of much: what a save with too little energy has is drawn
+/// below them.
 const SAVE_CYCLES: [u64; 2] = [200, 900];
 
 /// Operations of a trial: fewer where each takes long to simulate.
@@ -45,8 +47,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair of workload and mechanism on
-    /// an ordinary and on an adversarial host.
+    /// Trial `number` of the campaign of a seed, with so many cuts. The first sixteen are each pair
+    /// of workload and mechanism on an ordinary and on an adversarial host.
     pub fn new(kind: SimulatedCard, memory_ports: MemoryPorts, seed: u64, number: u64, cuts: usize) -> Trial {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(number);
@@ -114,7 +116,8 @@ fn strike(random: &mut ChaCha8Rng, kind: SimulatedCard, life: usize, cuts: usize
     Strike { operation, cut, in_replay, energy }
 }
 
-/// A boot only reads, so that the first writes to become durable are those of a replay: its items and how far it has come.
+/// A boot only reads, so that the first writes to become durable are those of a replay: its items
+/// and how far it has come.
 fn in_the_replay(random: &mut ChaCha8Rng) -> Cut {
     let event = Event::Inside(Activity::Durable);
     Cut::AfterEvent { event, count: random.random_range(1..=6), delay_cycles: 1 + below(random, [24, 100]) }

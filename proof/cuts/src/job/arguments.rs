@@ -46,7 +46,8 @@ pub enum MixChoice {
 pub enum HostChoice {
     /// As processors mostly do
     Ordinary,
-    /// The worst that a processor may do, by seed: lines are evicted and prefetched and buffers drained at any time
+    /// The worst that a processor may do, by seed: lines are evicted and prefetched and buffers
+    /// drained at any time
     Adversarial,
 }
 
@@ -76,7 +77,8 @@ impl From<PostingChoice> for Posting {
 pub enum CommitChoice {
     /// Each is durable when it returns
     Durable,
-    /// They are ordered only, and made durable together after every epoch (undo and redo; elsewhere it makes no difference)
+    /// They are ordered only, and made durable together after every epoch (undo and redo; elsewhere
+    /// it makes no difference)
     Asynchronous,
 }
 
@@ -101,8 +103,8 @@ pub struct RunArguments {
     /// What the operations are
     #[arg(long, value_enum, default_value = "inserts")]
     pub mix: MixChoice,
-    /// When the power fails: never, op:K, cycle:K, access:K or random. Further cuts, each after the next power-up, follow
-    /// with commas; @E behind a cut leaves the save E cycles of energy
+    /// When the power fails: never, op:K, cycle:K, access:K or random. Further cuts, each after the
+    /// next power-up, follow with commas; @E behind a cut leaves the save E cycles of energy
     #[arg(long, default_value = "random")]
     pub power_cut: PowerCuts,
     /// Seed of keys, values and of what the power cut leaves
@@ -111,7 +113,8 @@ pub struct RunArguments {
     /// What commits wait for
     #[arg(long, value_enum, default_value = "durable")]
     pub commits: CommitChoice,
-    /// Operations of an epoch (checkpoint and shadow paging), and between two calls that make asynchronous commits durable
+    /// Operations of an epoch (checkpoint and shadow paging), and between two calls that make
+    /// asynchronous commits durable
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     pub epoch: u64,
     /// Bytes of the pool's log ring, which recovery reads whole: 16 KiB to 64 MiB in pages of 4 KiB
@@ -126,9 +129,10 @@ pub struct RunArguments {
     /// How commands are posted
     #[arg(long, value_enum, default_value = "line")]
     pub posting: PostingChoice,
-    /// Write every signal of the RTL to this file: FST with a GTKWave file that groups the signals of interest where it ends in .fst, VCD
-    /// otherwise. VCD, which comes first, takes about 200 bytes a cycle, so with few operations and a short ring. Power-ups behind the first are
-    /// in FILE.1.fst and so on
+    /// Write every signal of the RTL to this file: FST with a GTKWave file that groups the signals
+    /// of interest where it ends in .fst, VCD otherwise. VCD, which comes first, takes about 200
+    /// bytes a cycle, so with few operations and a short ring. Power-ups behind the first are in
+    /// FILE.1.fst and so on
     #[arg(long, value_name = "FILE")]
     pub waves: Option<PathBuf>,
     /// Print the report as JSON
@@ -157,7 +161,8 @@ impl RunArguments {
         ops::generate(mix, self.seed, self.ops)
     }
 
-    /// Bytes of the pool: key, value, their share of nodes and of the allocator, shadow pages, and the ring.
+    /// Bytes of the pool: key, value, their share of nodes and of the allocator, shadow pages, and
+    /// the ring.
     pub fn pool_bytes(&self) -> u64 {
         self.pool.unwrap_or_else(|| (3 * u64::from(self.ring) + 320 * self.ops as u64).next_multiple_of(GRAIN))
     }

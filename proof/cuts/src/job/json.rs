@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::report::{After, Crash, During, Report};
 
 impl Report {
-    /// The report as JSON. Times are nanoseconds of simulated time and end in `_ns`; `null` stands for what a run has not.
+    /// The report as JSON. Times are nanoseconds of simulated time and end in `_ns`; `null` stands
+    /// for what a run has not.
     pub fn json(&self) -> Value {
         let measured = self.measured.as_ref().map(|m| {
             json!({

@@ -1,8 +1,9 @@
 //! A run on a simulated card, from power-up to power-up.
 //!
-//! A *life* is what lies between a power-up and the next power cut, or the end. The first one makes pool and structure; every other
-//! one recovers, compares what it finds with the model, and goes on with the operations that are missing. So a run through
-//! any cuts ends with all operations done, and is checked once more.
+//! A *life* is what lies between a power-up and the next power cut, or the end. The first one makes
+//! pool and structure; every other one recovers, compares what it finds with the model, and goes on
+//! with the operations that are missing. So a run through any cuts ends with all operations done,
+//! and is checked once more.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -45,13 +46,15 @@ pub struct Job {
 
 /// How a run ended.
 pub enum End {
-    /// All operations are done and compared with the model, so many entries; measured where there was no cut.
+    /// All operations are done and compared with the model, so many entries; measured where there
+    /// was no cut.
     Done(usize, Option<Measured>),
     /// The card reported that the save, which had not energy enough, is torn.
     TornSaveReported,
 }
 
-/// What is known of the operations when a life begins: how many were acknowledged, and how many had been begun.
+/// What is known of the operations when a life begins: how many were acknowledged, and how many had
+/// been begun.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     acknowledged: usize,
@@ -93,7 +96,8 @@ impl Job {
         }
     }
 
-    /// Makes every one of these cuts in the place of those of the arguments, each behind the last operation at the latest.
+    /// Makes every one of these cuts in the place of those of the arguments, each behind the last
+    /// operation at the latest.
     pub fn insisting(self, strikes: Vec<Strike>) -> Job {
         Job { strikes, insists: true, ..self }
     }
@@ -115,8 +119,8 @@ impl Job {
         Ok(Report { title, crashes, measured, entries })
     }
 
-    /// The same on a computer whose card has a name that no other one has at the time. The cuts are noted as they come, so
-    /// that they are known where the run fails.
+    /// The same on a computer whose card has a name that no other one has at the time. The cuts are
+    /// noted as they come, so that they are known where the run fails.
     pub fn through<M: Map>(&self, name: &str, bar: &ProgressBar, crashes: &mut Vec<Crash>) -> Result<End> {
         let rig = Rig::new(self.cards.clone(), name, self.parameters, self.posting, self.pool_bytes);
         if self.insists {
@@ -257,7 +261,8 @@ impl Life<'_> {
         self.rig.create_pool(&self.job.options, self.job.pool_bytes).context("the pool cannot be created")
     }
 
-    /// Opens the pool of an earlier life, which recovers it; `None` where the cut came before it was made.
+    /// Opens the pool of an earlier life, which recovers it; `None` where the cut came before it
+    /// was made.
     fn reopen(&self) -> Result<Option<Pool>> {
         let Known { acknowledged, started } = self.known.get();
         match self.rig.open_pool(&self.job.options) {
@@ -313,7 +318,8 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// Arms or makes the pending cut if it belongs to this operation or an earlier one, or if it has to be now.
+    /// Arms or makes the pending cut if it belongs to this operation or an earlier one, or if it
+    /// has to be now.
     fn strike_at(&self, operation: usize, pending: &Cell<Option<Strike>>, now: bool) {
         let due = |strike: &Strike| strike.operation.is_some_and(|at| at <= operation);
         if let Some(strike) = self.strike.filter(|_| now) {

@@ -19,8 +19,8 @@ pub struct Report {
     pub crashes: Vec<Crash>,
     /// Operations, time, and counters of a run without a power cut.
     pub measured: Option<Measured>,
-    /// Entries that were compared with the model at the end; `None` where the card reported a torn save, so that there is no
-    /// such end.
+    /// Entries that were compared with the model at the end; `None` where the card reported a torn
+    /// save, so that there is no such end.
     pub entries: Option<usize>,
 }
 
@@ -82,7 +82,8 @@ pub struct Fall {
     pub card: Option<(CutRecord, Saved)>,
     /// Lines in the host's caches that were stored to and not written back.
     pub lost_lines: usize,
-    /// Simulated time at which the program noticed it, since the machine was made, in nanoseconds; 0 without a card.
+    /// Simulated time at which the program noticed it, since the machine was made, in nanoseconds;
+    /// 0 without a card.
     pub noticed_ns: u64,
     /// What it interrupted.
     pub during: During,

@@ -1,4 +1,5 @@
-//! What is expected of the observables: exact sets of allowed states, and patterns that are forbidden for a reason.
+//! What is expected of the observables: exact sets of allowed states, and patterns that are
+//! forbidden for a reason.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The outer form of a litmus file: sections of a head at the margin and an indented body. Other models' litmus files have it, too.
+//! The outer form of a litmus file: sections of a head at the margin and an indented body. Other
+//! models' litmus files have it, too.
 
 use super::Value;
 use super::error::ParseError;
@@ -89,8 +90,9 @@ pub fn end(file: &str) -> usize {
     file.lines().count()
 }
 
-/// Refuses sections that stand twice or are unknown, and values and bodies in the wrong place. `single` have one value and no body,
-/// `bodies` a body and no value; `other` says of a key in neither whether it is a program.
+/// Refuses sections that stand twice or are unknown, and values and bodies in the wrong place.
+/// `single` have one value and no body, `bodies` a body and no value; `other` says of a key in
+/// neither whether it is a program.
 ///
 /// # Errors
 /// The first such section.

@@ -67,7 +67,8 @@ pub struct Transaction {
     pub name: String,
     /// Number of its (pool, thread).
     pub thread: usize,
-    /// Its number among those of its thread, from 1: what the epoch word holds when it is committed.
+    /// Its number among those of its thread, from 1: what the epoch word holds when it is
+    /// committed.
     pub number: Value,
     /// The cards that take part.
     pub devices: Vec<usize>,
@@ -84,8 +85,8 @@ pub struct Entry {
     pub device: usize,
     /// The words that were logged.
     pub exact: Vec<usize>,
-    /// All words of the lines that were logged, and for each the word of the entry that keeps its value: data keeps its place
-    /// in the line.
+    /// All words of the lines that were logged, and for each the word of the entry that keeps its
+    /// value: data keeps its place in the line.
     pub data: Vec<(usize, usize)>,
     /// The word of the entry's head.
     pub head: usize,
@@ -220,7 +221,8 @@ pub struct Options {
     pub old_image: Vec<(usize, Value)>,
     /// The card does not order host accesses (capability HOST_ORDERED is 0).
     pub host_unordered: bool,
-    /// The paper's permission: what a command only reads is released when it has been read, and what was read is saved.
+    /// The paper's permission: what a command only reads is released when it has been read, and
+    /// what was read is saved.
     pub early_release: bool,
 }
 

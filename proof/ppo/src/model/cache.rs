@@ -1,14 +1,16 @@
 //! The processor's caches: coherent among its threads, not with the cards (C9).
 //!
-//! Any dirty line may be written back at any time, as a whole line with the words that were not stored to. A line that a card writes
-//! may also be fetched and dropped at any time; for other lines that makes no difference.
+//! Any dirty line may be written back at any time, as a whole line with the words that were not
+//! stored to. A line that a card writes may also be fetched and dropped at any time; for other
+//! lines that makes no difference.
 
 use super::{Blocked, Cached, Model, Packet, State, Work, bit, with};
 use crate::litmus::Value;
 use crate::rules::Rule;
 
 impl Model<'_> {
-    /// A load or store through the caches: at once, if the line is there or always acts as if it were; otherwise the line is asked for.
+    /// A load or store through the caches: at once, if the line is there or always acts as if it
+    /// were; otherwise the line is asked for.
     pub(super) fn cached_access(
         &self,
         state: &State,
@@ -102,7 +104,8 @@ impl Model<'_> {
         }
     }
 
-    /// What the caches do without being asked and without any effect on memory: they fetch and drop lines.
+    /// What the caches do without being asked and without any effect on memory: they fetch and drop
+    /// lines.
     pub(super) fn prefetch_steps(&self, state: &State, next: &mut Vec<State>) {
         for (line, cached) in state.cache.iter().enumerate() {
             if !self.is_exposed(line) || !self.touched(line) {
@@ -125,7 +128,8 @@ impl Model<'_> {
             || state.cards[device].items.iter().any(|i| matches!(i.work, Work::Load(_, l) if l == line))
     }
 
-    /// Whether some thread loads or stores a line through the caches: otherwise its copies concern nobody.
+    /// Whether some thread loads or stores a line through the caches: otherwise its copies concern
+    /// nobody.
     fn touched(&self, line: usize) -> bool {
         use crate::litmus::Instruction::{Load, Store};
         let touches =

@@ -75,7 +75,8 @@ impl Model<'_> {
                 .any(|earlier| !self.is_answered(card, item, earlier) && self.blocks(earlier, item))
     }
 
-    /// A load that would wait for a held store is answered with an error instead, and a command is refused (C10).
+    /// A load that would wait for a held store is answered with an error instead, and a command is
+    /// refused (C10).
     fn is_answered(&self, card: &Card, item: &Item, earlier: &Item) -> bool {
         item.work != Work::Store && earlier.work == Work::Store && self.is_held(card, earlier)
     }
@@ -161,7 +162,8 @@ impl Model<'_> {
         }
     }
 
-    /// Whether a command has come to its synchronisation: then its card says so, again and again (messages are cumulative).
+    /// Whether a command has come to its synchronisation: then its card says so, again and again
+    /// (messages are cumulative).
     fn has_reached(&self, state: &State, procedure: usize) -> bool {
         let made = &self.test.procedures[procedure];
         let transaction = &self.test.transactions[made.transaction];

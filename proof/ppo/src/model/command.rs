@@ -76,7 +76,8 @@ impl Model<'_> {
         }));
     }
 
-    /// Passes what needs no time: a `wait` with nothing to wait for, and the retirement behind the last answer.
+    /// Passes what needs no time: a `wait` with nothing to wait for, and the retirement behind the
+    /// last answer.
     fn settle(&self, state: &mut State, device: usize, index: usize) {
         let item = &mut state.cards[device].items[index];
         let steps = match item.work {
@@ -106,8 +107,9 @@ impl Model<'_> {
         }
     }
 
-    /// The memory refuses a store that the card has answered: its pool is latched, and the card tells of it until somebody has heard. In a replay that
-    /// is a loss at once, and nothing more is replayed.
+    /// The memory refuses a store that the card has answered: its pool is latched, and the card
+    /// tells of it until somebody has heard. In a replay that is a loss at once, and nothing more
+    /// is replayed.
     fn lose_store(&self, state: &mut State, device: usize) {
         state.cards[device].lost = true;
         if state.phase != Phase::Running && self.keep(Rule::LostStoreIsLoss) {
@@ -145,8 +147,8 @@ impl Model<'_> {
             || latched && made.commits() && self.keep(Rule::LatchRefusesCommit)
     }
 
-    /// Ends a command without effect; its record says so. Unless it is a commit, it latches its thread, and what it was to read or
-    /// write is held like what the failed log covers.
+    /// Ends a command without effect; its record says so. Unless it is a commit, it latches its
+    /// thread, and what it was to read or write is held like what the failed log covers.
     fn refuse(&self, state: &mut State, device: usize, index: usize) {
         let item = &state.cards[device].items[index];
         let procedure = command(item).expect("commands are refused");

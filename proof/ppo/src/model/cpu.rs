@@ -1,7 +1,8 @@
 //! Threads of the processor, and their write-combining buffers.
 //!
-//! Stores become visible to the other threads in program order and at once: the store buffers of x86 are left out, because programs
-//! here hand data over by marks. What matters is when things leave the processor.
+//! Stores become visible to the other threads in program order and at once: the store buffers of
+//! x86 are left out, because programs here hand data over by marks. What matters is when things
+//! leave the processor.
 
 use super::{Blocked, Buffered, Model, Packet, State, bit, with};
 use crate::litmus::{Instruction, Posting};
@@ -115,7 +116,8 @@ impl Model<'_> {
         }));
     }
 
-    /// Whether the caches are rid of a line but for a clean copy, so that a store may go around them.
+    /// Whether the caches are rid of a line but for a clean copy, so that a store may go around
+    /// them.
     fn may_bypass(&self, state: &State, line: usize) -> bool {
         !state.cache[line].as_ref().is_some_and(|c| c.dirty) && !self.in_flight(state, line)
     }

@@ -1,7 +1,8 @@
 //! Power failure, save and replay.
 //!
-//! The failure takes the processor, its caches and buffers, and the links with it. What the cards have accepted is saved. The memory has
-//! written each unanswered group of words or not; both are other states of the same exploration, so nothing is torn here.
+//! The failure takes the processor, its caches and buffers, and the links with it. What the cards
+//! have accepted is saved. The memory has written each unanswered group of words or not; both are
+//! other states of the same exploration, so nothing is torn here.
 
 use super::card::command;
 use super::{Model, Phase, State, Work, with};
@@ -24,7 +25,8 @@ impl Model<'_> {
         let first = state.phase == Phase::Running;
         self.lose_the_processor(state);
         state.phase = Phase::Replay;
-        // What was lost before the power went is in the save; the boot tells of it when the rest is replayed.
+        // What was lost before the power went is in the save; the boot tells of it when the rest is
+        // replayed.
         state.loss |= self.keep(Rule::LostStoreIsLoss) && state.cards.iter().any(|card| card.lost);
         for card in &mut state.cards {
             card.pieces = 0;

@@ -46,7 +46,8 @@ impl Model<'_> {
                     return self.accept_command(state, device, procedure);
                 }
                 if !self.keep(Rule::WholeCommands) {
-                    // Planted: it runs with what the slot held before in the place of the other half.
+                    // Planted: it runs with what the slot held before in the place of the other
+                    // half.
                     let lines = self.test.procedures[procedure].writes.iter();
                     let words = lines.flat_map(|line| &self.test.lines[*line].words);
                     self.accept_store(state, device, words.map(|word| (*word, GARBAGE)).collect());

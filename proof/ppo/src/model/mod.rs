@@ -1,8 +1,9 @@
 //! The operational semantics: a state, and the steps that lead on from it.
 //!
-//! A state is everything that matters for what comes next, in a canonical form, so that equal states are found equal. [`Model::steps`]
-//! gives every successor: each is one event of the processor, the caches, a link, a card, the power, or the recovery. A power
-//! failure is a step from every state, so what a run observes is independent of any timing.
+//! A state is everything that matters for what comes next, in a canonical form, so that equal
+//! states are found equal. [`Model::steps`] gives every successor: each is one event of the
+//! processor, the caches, a link, a card, the power, or the recovery. A power failure is a step
+//! from every state, so what a run observes is independent of any timing.
 
 mod cache;
 mod card;
@@ -18,7 +19,8 @@ pub use recovery::Repair;
 use crate::litmus::{EMPTY, Posting, Test, Value};
 use crate::rules::{Rule, Rules};
 
-/// What stands for data that nobody meant: of an entry that was never written, or of half a command that is executed.
+/// What stands for data that nobody meant: of an entry that was never written, or of half a command
+/// that is executed.
 const GARBAGE: Value = 222;
 
 /// Where a computer is between power-up and the last recovery.
@@ -228,7 +230,8 @@ impl<'t> Model<'t> {
         next
     }
 
-    /// The steps of a running computer but for failures and what the caches may do idly: if there is none, nothing goes on.
+    /// The steps of a running computer but for failures and what the caches may do idly: if there
+    /// is none, nothing goes on.
     pub fn program_steps(&self, state: &State, next: &mut Vec<State>) {
         for thread in 0..state.threads.len() {
             self.thread_steps(state, thread, next);
@@ -259,8 +262,9 @@ impl<'t> Model<'t> {
         self.test.lines[line].device
     }
 
-    /// Whether a cached copy of the line can be stale: then it matters when it is read and dropped. Any other line acts as if it
-    /// were always in the cache, which a prefetch in time brings about.
+    /// Whether a cached copy of the line can be stale: then it matters when it is read and dropped.
+    /// Any other line acts as if it were always in the cache, which a prefetch in time brings
+    /// about.
     fn is_exposed(&self, line: usize) -> bool {
         self.test.lines[line].written_by_card
     }

@@ -1,7 +1,8 @@
 //! The recovery by software, which may be cut at any step.
 //!
-//! It reads the epochs, the log entries and the waiting commands of all cards, makes a plan, and carries it out; each repair is durable
-//! before the next (it is written, fenced and read back). A failure throws the plan away and everything starts over with the replay.
+//! It reads the epochs, the log entries and the waiting commands of all cards, makes a plan, and
+//! carries it out; each repair is durable before the next (it is written, fenced and read back). A
+//! failure throws the plan away and everything starts over with the replay.
 
 use super::card::command;
 use super::{GARBAGE, Model, Phase, State, with};

@@ -1,4 +1,5 @@
-//! DUMP and RESTORE: values as Redis serialises them, so that they can be moved between this server and Redis.
+//! DUMP and RESTORE: values as Redis serialises them, so that they can be moved between this server
+//! and Redis.
 //!
 //! | file | holds |
 //! |---|---|

@@ -8,7 +8,8 @@ fn signed(raw: u64, bits: u32) -> Vec<u8> {
     (((raw << shift) as i64) >> shift).to_string().into_bytes()
 }
 
-/// The rows of a listpack: bytes in all, number of rows, rows, each with its own length behind it, and an end.
+/// The rows of a listpack: bytes in all, number of rows, rows, each with its own length behind it,
+/// and an end.
 pub fn listpack(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut input = Input(bytes);
     let (total, count) = (input.little(4)?, input.little(2)?);
@@ -50,8 +51,8 @@ pub fn listpack(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(rows).filter(|_| right && input.0.is_empty())
 }
 
-/// The rows of a ziplist, which Redis 6 and older have: bytes, place of the last row, number of rows, rows, each with the length of the one
-/// in front, and an end.
+/// The rows of a ziplist, which Redis 6 and older have: bytes, place of the last row, number of
+/// rows, rows, each with the length of the one in front, and an end.
 pub fn ziplist(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut input = Input(bytes);
     let (total, _, count) = (input.little(4)?, input.little(4)?, input.little(2)?);

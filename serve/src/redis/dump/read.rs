@@ -55,7 +55,8 @@ impl Input<'_> {
         }
     }
 
-    /// So many of something; the room is taken as they come, since a length may say what is not there.
+    /// So many of something; the room is taken as they come, since a length may say what is not
+    /// there.
     fn rows<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.length()?;
         let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! Elements in the pool. Each has a number, which rises from the front to the end; between two there is room for others, and when there
-//! is none left, all are numbered anew.
+//! Elements in the pool. Each has a number, which rises from the front to the end; between two
+//! there is room for others, and when there is none left, all are numbered anew.
 
 use nearpm::prelude::*;
 

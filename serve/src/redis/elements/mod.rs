@@ -14,7 +14,8 @@ use nearpm::prelude::*;
 use super::db::ELEMENT;
 use crate::store::Blob;
 
-/// Gives elements that a collection no longer has back to the pool, and says how many bytes they counted for.
+/// Gives elements that a collection no longer has back to the pool, and says how many bytes they
+/// counted for.
 pub fn release(tx: &mut impl Store, element: Blob) -> Result<u64, Error> {
     let bytes = ELEMENT + element.len(tx)?;
     element.release(tx)?;

@@ -83,7 +83,8 @@ pub fn bpop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], key: Option<&[u
     Ok(())
 }
 
-/// `numkeys key ... LEFT|RIGHT [COUNT n]`: pops from the first list that is there; whether there was one.
+/// `numkeys key ... LEFT|RIGHT [COUNT n]`: pops from the first list that is there; whether there
+/// was one.
 fn pop_first(
     db: &Db<'_>,
     tx: &mut impl Store,

@@ -41,8 +41,8 @@ pub fn spop(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Rep
     Ok(())
 }
 
-/// Places in a row of `length` drawn by chance: so many different ones, or, if `count` is below 0, so many of which some may be the
-/// same.
+/// Places in a row of `length` drawn by chance: so many different ones, or, if `count` is below 0,
+/// so many of which some may be the same.
 fn places(length: u64, count: i64) -> Vec<u64> {
     let wanted = count.unsigned_abs();
     if length == 0 {
@@ -71,7 +71,8 @@ pub fn each_drawn<T>(
     entry: impl Fn(u64) -> Result<Option<T>, Error>,
     give: impl Fn(&mut Reply<'_>, T) -> Result<(), Error>,
 ) -> Outcome {
-    // A great many, with repetition: drawn one by one, because their places alone would take memory without bound.
+    // A great many, with repetition: drawn one by one, because their places alone would take memory
+    // without bound.
     let single = || rand::random_range(0..length);
     let many = count < 0 && length > 0;
     let rows = if many { Vec::new() } else { places(length, count) };

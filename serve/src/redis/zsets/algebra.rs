@@ -142,7 +142,8 @@ pub fn algebra(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Rep
     Ok(())
 }
 
-/// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE destination numkeys key ... [WEIGHTS weight ...] [AGGREGATE SUM|MIN|MAX]
+/// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE destination numkeys key ... [WEIGHTS weight ...] [AGGREGATE
+/// SUM|MIN|MAX]
 pub fn algebra_store(db: &Db<'_>, tx: &mut impl Store, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     look_at_kinds(db, tx, &words[0], &words[2..])?;
     let query = Query::parse(&words[0], &words[2..], true)?;

@@ -79,7 +79,8 @@ pub fn bzpop(
     Ok(())
 }
 
-/// `numkeys key ... MIN|MAX [COUNT n]`: pops from the first set that is there; whether there was one.
+/// `numkeys key ... MIN|MAX [COUNT n]`: pops from the first set that is there; whether there was
+/// one.
 fn pop_first(
     db: &Db<'_>,
     tx: &mut impl Store,

@@ -81,7 +81,8 @@ fn rows(from: &impl Load, body: Ptr<ZSet>, places: Range<u64>) -> Result<Rows, E
     entries.map(|entry| entry.map(|(ScoreKey { score, member }, _)| (member, score))).collect()
 }
 
-/// What the name of a command says of its range: by what, if it is fixed, and whether from the highest on.
+/// What the name of a command says of its range: by what, if it is fixed, and whether from the
+/// highest on.
 fn named(name: &[u8]) -> (Option<By>, bool) {
     let name = name.to_ascii_lowercase();
     let by = match name.as_slice() {
@@ -93,8 +94,8 @@ fn named(name: &[u8]) -> (Option<By>, bool) {
     (by, name.starts_with(b"zrev"))
 }
 
-/// ZRANGE key first last [BYSCORE|BYLEX] [REV] [LIMIT offset count] [WITHSCORES]; ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE,
-/// ZRANGEBYLEX, ZREVRANGEBYLEX
+/// ZRANGE key first last [BYSCORE|BYLEX] [REV] [LIMIT offset count] [WITHSCORES]; ZREVRANGE,
+/// ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX, ZREVRANGEBYLEX
 pub fn zrange(db: &Db<'_>, from: &impl Load, words: &[Vec<u8>], reply: &mut Reply<'_>) -> Outcome {
     let (by, reverse) = named(&words[0]);
     let query = Query::parse(by, reverse, &words[2..], true)?;

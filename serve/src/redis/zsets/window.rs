@@ -1,5 +1,5 @@
-//! Which places of a sorted set a range names: by place, by score, or by text where all scores are the same. All take time in proportion
-//! to the logarithm of its members.
+//! Which places of a sorted set a range names: by place, by score, or by text where all scores are
+//! the same. All take time in proportion to the logarithm of its members.
 
 use std::ops::Range;
 
@@ -68,7 +68,8 @@ impl Window {
         })
     }
 
-    /// The places that it names, from the lowest member on; `reverse` is for places that count from the highest.
+    /// The places that it names, from the lowest member on; `reverse` is for places that count from
+    /// the highest.
     pub fn places(&self, from: &impl Load, body: Ptr<ZSet>, reverse: bool) -> Result<Range<u64>, Error> {
         let length = body.order().len(from)?;
         let range = match self {

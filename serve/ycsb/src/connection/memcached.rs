@@ -1,7 +1,8 @@
 //! memcached's text protocol, as much of it as is needed: `get`, `set` and `replace`.
 //!
-//! This is our own because the kept client (`memcache`) does not tell an update that found its record from one that did not (`NOT_STORED`),
-//! asks for the version before each command, and sends a command in several packets: its own time would be measured.
+//! This is our own because the kept client (`memcache`) does not tell an update that found its
+//! record from one that did not (`NOT_STORED`), asks for the version before each command, and sends
+//! a command in several packets: its own time would be measured.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

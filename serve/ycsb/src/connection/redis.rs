@@ -40,7 +40,8 @@ fn field(name: &[u8]) -> Option<usize> {
 
 impl Redis {
     pub fn connect(address: SocketAddr, layout: Layout) -> Result<Redis, Failure> {
-        // The server's statistics are to count what is measured, and nothing that the crate says of itself.
+        // The server's statistics are to count what is measured, and nothing that the crate says of
+        // itself.
         let silent = RedisConnectionInfo::default().set_skip_set_lib_name();
         let info = ConnectionAddr::Tcp(address.ip().to_string(), address.port())
             .into_connection_info()?

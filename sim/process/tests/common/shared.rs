@@ -1,4 +1,5 @@
-//! A broker in a process of its own on a simulated card, and clients in processes of their own. Each is this test program, started again for one role.
+//! A broker in a process of its own on a simulated card, and clients in processes of their own.
+//! Each is this test program, started again for one role.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

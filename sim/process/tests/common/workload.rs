@@ -1,4 +1,5 @@
-//! Transactions whose loss or tearing shows: each writes one number to two places that are far apart, and fills a block with it.
+//! Transactions whose loss or tearing shows: each writes one number to two places that are far
+//! apart, and fills a block with it.
 
 use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
 

@@ -154,7 +154,8 @@ impl ModelCard {
             mapping.latched |= (logs && status >= 0x80) || contents.blocked;
             closing = mapping.closing;
         }
-        // A log that the latch refused after it was accepted has logged as little as the one that failed.
+        // A log that the latch refused after it was accepted has logged as little as the one that
+        // failed.
         let lost = logs && (status >= 0x80 || status == Status::Latched.code());
         let stays = (lost || contents.blocked) && !closing;
         if stays && self.fault != Some(Fault::FailedLogReleasesStores) {
@@ -163,7 +164,8 @@ impl ModelCard {
                 self.wake(woken);
             }
             self.hold_wanted();
-            // What waits for a slot may find that none becomes free, or be the unmap that frees this one.
+            // What waits for a slot may find that none becomes free, or be the unmap that frees
+            // this one.
             self.unblock_front();
             self.after_retirement(status);
             return;

@@ -42,7 +42,8 @@ enum Obstacle {
 /// State of the ports.
 #[derive(Default)]
 pub struct Front {
-    /// Cycle from which the next handshake can be: of a command or register access, of a store, of a load.
+    /// Cycle from which the next handshake can be: of a command or register access, of a store, of
+    /// a load.
     free: u64,
     free_store: u64,
     free_load: u64,
@@ -215,7 +216,8 @@ impl ModelCard {
                 let Decoded { entry, ranges, .. } = decoded;
                 let parks = !released && self.may_park(&command, descriptor, entry);
                 if parks && !self.has_place() {
-                    // Waiting for a place would be waiting for other devices, with what they wait for behind this command.
+                    // Waiting for a place would be waiting for other devices, with what they wait
+                    // for behind this command.
                     return match self.fault {
                         Some(Fault::FullTableStalls) => Entered::Full,
                         _ => self.refuse_command(page, &command, Status::ParkedFull),
@@ -227,7 +229,8 @@ impl ModelCard {
                     self.release_failed(Some(entry));
                 }
                 let Some(slot) = self.order.free_slot() else {
-                    // Waiting would be for ever, with the unmap that frees slots behind this command.
+                    // Waiting would be for ever, with the unmap that frees slots behind this
+                    // command.
                     let lost = self.order.slots_lost() && !unmaps;
                     return if lost { self.refuse_command(page, &command, Status::Latched) } else { Entered::Full };
                 };
@@ -252,7 +255,8 @@ impl ModelCard {
         }
     }
 
-    /// Numbers a command that has waited for other devices, behind everything that was accepted meanwhile.
+    /// Numbers a command that has waited for other devices, behind everything that was accepted
+    /// meanwhile.
     pub(in crate::model) fn enter_released(&mut self, parked: &Parked) -> Entered {
         self.enter_command(parked.page, parked.raw, Origin { resume: 0, released: true, accepted: parked.order })
     }

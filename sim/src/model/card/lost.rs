@@ -1,4 +1,5 @@
-//! Stores that memory refuses when they were accepted: their pool is latched, and software hears of them.
+//! Stores that memory refuses when they were accepted: their pool is latched, and software hears of
+//! them.
 
 use nearpm_interface::save::SaveHead;
 

@@ -1,9 +1,11 @@
 //! The table of MultiDevice: commands that wait for other devices, and software's view of them.
 //!
-//! A command whose descriptor *synchronises* goes to a unit only when every participant of its transaction has reported, and a command that is
-//! ordered or synchronises stays behind one of its (pool, thread) that waits. Until then it lies here, *parked*, and holds no request slot, no
-//! range, no unit and no host line. A place is kept for it before it is numbered, so that it can always leave its slot: a command that finds
-//! no place is refused. When its turn has come it is numbered again, behind everything that was accepted meanwhile.
+//! A command whose descriptor *synchronises* goes to a unit only when every participant of its
+//! transaction has reported, and a command that is ordered or synchronises stays behind one of its
+//! (pool, thread) that waits. Until then it lies here, *parked*, and holds no request slot, no
+//! range, no unit and no host line. A place is kept for it before it is numbered, so that it can
+//! always leave its slot: a command that finds no place is refused. When its turn has come it is
+//! numbered again, behind everything that was accepted meanwhile.
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::{Descriptor, descriptor};
@@ -94,8 +96,8 @@ impl ModelCard {
         kept + (self.parked.used.count_ones() as usize) < PARKED_COMMANDS
     }
 
-    /// Whether a command of a mapping entry that was accepted before another one waits, or has waited and has not retired. The latter was
-    /// numbered again, perhaps behind the one that asks.
+    /// Whether a command of a mapping entry that was accepted before another one waits, or has
+    /// waited and has not retired. The latter was numbered again, perhaps behind the one that asks.
     fn is_behind(&self, entry: u8, accepted: u64) -> bool {
         let waits = self.parked.oldest(entry).is_some_and(|(_, parked)| parked.order < accepted);
         (waits || self.order.has_released(entry, accepted)) && self.fault != Some(Fault::LaterPassesParked)
@@ -124,7 +126,8 @@ impl ModelCard {
         behind || waits_for_peers && self.fault != Some(Fault::SynchronisesWithNobody)
     }
 
-    /// An ordered command that synchronises has come to its turn: everything of its thread before it is durable.
+    /// An ordered command that synchronises has come to its turn: everything of its thread before
+    /// it is durable.
     pub(in crate::model) fn reach(&mut self, command: &Command, d: Descriptor, entry: u8) {
         if !d.flag(descriptor::SYNCHRONISES) || !d.flag(descriptor::ORDERED) || self.others(command) == 0 {
             return;
@@ -157,7 +160,8 @@ impl ModelCard {
         self.ask_later();
     }
 
-    /// What is first in its thread reports, and goes on if it waits for nothing more and there is a slot.
+    /// What is first in its thread reports, and goes on if it waits for nothing more and there is a
+    /// slot.
     pub(in crate::model) fn release_parked(&mut self) {
         let runs = matches!(self.persistence.phase, Phase::Open | Phase::Reset | Phase::ShutDown);
         if self.parked.is_empty() || !runs || self.quiesce || self.failing {
@@ -192,7 +196,8 @@ impl ModelCard {
         }
     }
 
-    /// Frees a mapping entry that a function-level reset left to its parked commands, with the last of them.
+    /// Frees a mapping entry that a function-level reset left to its parked commands, with the last
+    /// of them.
     pub(in crate::model) fn drop_orphan(&mut self, entry: u8) {
         let orphan = self.map.get(entry).is_some_and(|mapping| mapping.orphan);
         if orphan && self.parked.oldest(entry).is_none() && !self.order.has_slot(entry) {

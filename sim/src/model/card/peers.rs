@@ -1,7 +1,8 @@
 //! MultiDevice: what devices tell each other.
 //!
-//! A device *tells* how far it has come with a (pool, thread) when it comes further, and when it is asked. Who waits asks, again and again, so
-//! a lost message costs time and no more. What was heard is kept with the mapping, whether somebody waits already or not.
+//! A device *tells* how far it has come with a (pool, thread) when it comes further, and when it is
+//! asked. Who waits asks, again and again, so a lost message costs time and no more. What was heard
+//! is kept with the mapping, whether somebody waits already or not.
 
 use std::collections::VecDeque;
 
@@ -49,7 +50,8 @@ impl ModelCard {
         self.announce();
     }
 
-    /// Tells where everything stands that waits, and asks for it, if the card is open and has a number.
+    /// Tells where everything stands that waits, and asks for it, if the card is open and has a
+    /// number.
     pub(in crate::model) fn announce(&mut self) {
         let waiting = self.parked.entries();
         if self.peers.speaks && self.window_open() && waiting != 0 {

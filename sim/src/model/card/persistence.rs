@@ -1,12 +1,14 @@
 //! Persistence: the card's state, from boot over replay to the power-fail save.
 //!
-//! The rules are those of [`nearpm_interface::save`] and the text of `docs/hardware.md`. Where these are silent:
-//! - From the moment at which the arm word of a generation is on its way to memory, that generation is saved at
-//!   power-fail like an open one, though nothing has been accepted: otherwise a cut between the store and the opening
-//!   would look like a torn save.
-//! - A replay that resumes does not execute the items that the progress word counts, but does again what they did to the mapping
-//!   table, which the image holds as it was before them.
-//! - Shutting down while a failed log holds stores, or a command waits for other devices, leaves a save instead of the clean word.
+//! The rules are those of [`nearpm_interface::save`] and the text of `docs/hardware.md`. Where
+//! these are silent:
+//! - From the moment at which the arm word of a generation is on its way to memory, that generation
+//!   is saved at power-fail like an open one, though nothing has been accepted: otherwise a cut
+//!   between the store and the opening would look like a torn save.
+//! - A replay that resumes does not execute the items that the progress word counts, but does again
+//!   what they did to the mapping table, which the image holds as it was before them.
+//! - Shutting down while a failed log holds stores, or a command waits for other devices, leaves a
+//!   save instead of the clean word.
 
 use nearpm_interface::command::Command;
 use nearpm_interface::firmware::descriptor;
@@ -244,7 +246,8 @@ impl ModelCard {
             Some(ArmWord::Running(g) | ArmWord::Clean(g)) => g,
             Some(ArmWord::Blank) | None => 0,
         };
-        // Each armed generation is above all that stand in the area, so that no stale head ever matches.
+        // Each armed generation is above all that stand in the area, so that no stale head ever
+        // matches.
         let ours = head.magic == SAVE_MAGIC && head.version == SAVE_VERSION;
         p.successor = armed.max(if ours { head.generation } else { 0 }) + 1;
         p.image = match arm {
@@ -305,7 +308,8 @@ impl ModelCard {
         self.replay_next();
     }
 
-    /// Does again to the mapping table, and to that of parked commands, what the items that are not replayed did.
+    /// Does again to the mapping table, and to that of parked commands, what the items that are not
+    /// replayed did.
     fn redo_mappings(&mut self) {
         for i in 0..self.persistence.next {
             let (item, raw) = self.persistence.items[i];
@@ -517,7 +521,8 @@ impl ModelCard {
         self.begin_load();
     }
 
-    /// Begins the load that waits, if it need not wait any more. The ports wait meanwhile, so that no command meets half of two.
+    /// Begins the load that waits, if it need not wait any more. The ports wait meanwhile, so that
+    /// no command meets half of two.
     fn begin_load(&mut self) {
         let phase = self.persistence.phase;
         if matches!(phase, Phase::Reset | Phase::ShutDown) || phase == Phase::Open && self.loader.is_some() {

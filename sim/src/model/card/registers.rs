@@ -95,8 +95,8 @@ impl ModelCard {
             r::DIRECTION_SWITCHES => self.port.switches,
             r::STALL_REQUEST_FULL => self.front.stall_request as u32,
             r::STALL_HOST_FULL => self.front.stall_host as u32,
-            // Write-only registers, holes, the build hash (a model has no Verilog), RECORDS_LOST (its host memory refuses nothing), and
-            // TLPS_POISONED, which is a PCIe bridge's.
+            // Write-only registers, holes, the build hash (a model has no Verilog), RECORDS_LOST
+            // (its host memory refuses nothing), and TLPS_POISONED, which is a PCIe bridge's.
             _ => 0,
         }
     }

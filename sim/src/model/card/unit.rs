@@ -185,7 +185,8 @@ impl ModelCard {
         }
     }
 
-    /// Runs the program of the first context up to its end or a wait. Operations get the cycle of their instruction.
+    /// Runs the program of the first context up to its end or a wait. Operations get the cycle of
+    /// their instruction.
     pub(in crate::model) fn on_sequence(&mut self, u: usize) {
         let Some(&context) = self.units[u].sequence.front() else { return };
         let start = self.units[u].context(context).start;
@@ -198,7 +199,8 @@ impl ModelCard {
             let running = *self.units[u].context(context);
             let instruction = self.firmware.instruction(running.pc);
             match instruction {
-                // A command that has met an error writes nothing more, least of all what a wait protects.
+                // A command that has met an error writes nothing more, least of all what a wait
+                // protects.
                 _ if running.broken => self.unit_end(u, context, running.status, at),
                 None => self.unit_end(u, context, Status::FirmwareFault.code(), at),
                 Some(Instruction::End { status }) => self.unit_end(u, context, status, at),

@@ -1,9 +1,11 @@
 //! The memory behind the card's port, in bursts.
 //!
-//! Two forms answer the same questions: [`cycle::CycleMemory`] runs the shared DDR4 channel cycle by cycle;
-//! [`transaction::TransactionMemory`] computes the time of each burst when it comes, and so costs nothing while time
-//! passes. Both have the fault model of [`crate::ddr4`]: a write is durable when it is answered, and what is not
-//! answered when the power goes is kept, dropped or torn at 8 bytes, by seed.
+//! Two forms answer the same questions: [`cycle::CycleMemory`] runs the shared DDR4 channel cycle
+//! by cycle;
+//! [`transaction::TransactionMemory`] computes the time of each burst when it comes, and so costs
+//! nothing while time passes. Both have the fault model of [`crate::ddr4`]: a write is durable when
+//! it is answered, and what is not answered when the power goes is kept, dropped or torn at 8
+//! bytes, by seed.
 
 mod cycle;
 mod transaction;

@@ -1,9 +1,10 @@
 //! The DDR4 channel as a computation per burst.
 //!
-//! It keeps what decides the time of a burst: the open row of each bank and when the bank is free, the data bus and its
-//! direction, refresh, and the writes that the controller has taken and not yet drained. Writes are answered when they stand in
-//! the queue and drain in gaps between reads or, at the high mark, before the next read. What it leaves out is
-//! reordering of single lines, so that single bursts differ from the channel by some cycles; a test bounds the difference.
+//! It keeps what decides the time of a burst: the open row of each bank and when the bank is free,
+//! the data bus and its direction, refresh, and the writes that the controller has taken and not
+//! yet drained. Writes are answered when they stand in the queue and drain in gaps between reads
+//! or, at the high mark, before the next read. What it leaves out is reordering of single lines, so
+//! that single bursts differ from the channel by some cycles; a test bounds the difference.
 
 use std::collections::VecDeque;
 
@@ -167,8 +168,8 @@ impl TransactionMemory {
         self.data.extend(beats);
     }
 
-    /// Serves writes that come before a read: those for which there was time, those above the high mark, and the ones
-    /// of its own lines.
+    /// Serves writes that come before a read: those for which there was time, those above the high
+    /// mark, and the ones of its own lines.
     fn make_way(&mut self, arrived: u64, burst: Burst) {
         self.drain_until(arrived);
         if self.queued.len() >= self.controller.write_high {

@@ -1,4 +1,5 @@
-//! The smallest card: memory that answers, and commands that are done in the moment in which they arrive.
+//! The smallest card: memory that answers, and commands that are done in the moment in which they
+//! arrive.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,8 +18,9 @@ pub struct Latency {
 /// As the machine's parameters expect of an idle card: 123 ns at 300 MHz.
 pub const IDLE: Latency = Latency { read: 40, write: 8 };
 
-/// A card without order, units or firmware. A command copies `length` bytes (up to a line) from the device address `source` to
-/// `destination` as soon as its slot is full, and then writes its tag to the bus address `auxiliary`.
+/// A card without order, units or firmware. A command copies `length` bytes (up to a line) from the
+/// device address `source` to `destination` as soon as its slot is full, and then writes its tag to
+/// the bus address `auxiliary`.
 pub struct Flat {
     cycle: u64,
     latency: Latency,

@@ -1,10 +1,12 @@
-//! Several cards in one computer, model or RTL, driven through their functions: what a library does, in as few words as tests need.
+//! Several cards in one computer, model or RTL, driven through their functions: what a library
+//! does, in as few words as tests need.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod recovery;
 
-/// Makes tests of what holds for all cards: one each for transaction-level cards, and one for all on Verilated cards, which are made once a process.
+/// Makes tests of what holds for all cards: one each for transaction-level cards, and one for all
+/// on Verilated cards, which are made once a process.
 #[macro_export]
 macro_rules! on_both_cards {
     ($($test:ident),* $(,)?) => {
@@ -258,7 +260,8 @@ impl Computer {
         computer
     }
 
-    /// Opens the functions of all cards up to the first that is absent, and waits until the cards are open.
+    /// Opens the functions of all cards up to the first that is absent, and waits until the cards
+    /// are open.
     pub fn attach(&mut self) {
         self.reach_functions();
         for card in 0..self.views.len() {

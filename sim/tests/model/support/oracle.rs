@@ -1,4 +1,5 @@
-//! What memory must hold after a sequence of accesses, one after the other: no units, no queues, no firmware.
+//! What memory must hold after a sequence of accesses, one after the other: no units, no queues, no
+//! firmware.
 
 use std::collections::BTreeMap;
 

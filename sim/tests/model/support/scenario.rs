@@ -181,7 +181,8 @@ pub fn conflicts(seed: u64, count: usize) -> Scenario {
     Scenario { name: "conflicts", accesses, gap: seed % 5 * 3 }
 }
 
-/// Delivers the accesses; stops before `until` cycles after the start where that comes first. Gives their tickets.
+/// Delivers the accesses; stops before `until` cycles after the start where that comes first. Gives
+/// their tickets.
 pub fn deliver(rig: &mut Rig, scenario: &Scenario, until: u64) -> Vec<nearpm_sim::core::Ticket> {
     let start = rig.card.cycle();
     let mut tickets = Vec::new();
@@ -269,7 +270,8 @@ pub fn boot(medium: Medium, fault: Option<Fault>) -> (Rig, Boot) {
     (rig, Boot::Open)
 }
 
-/// A cut `cycle` cycles into the scenario: the medium that it leaves, and the oracle of what had been accepted.
+/// A cut `cycle` cycles into the scenario: the medium that it leaves, and the oracle of what had
+/// been accepted.
 pub fn cut_at(scenario: &Scenario, cycle: u64, energy: u64, fault: Option<Fault>) -> (Medium, Oracle, bool) {
     let (mut rig, oracle) = opened(fault);
     let start = rig.card.cycle();
@@ -299,8 +301,8 @@ pub fn cut_everywhere(scenario: &Scenario, step: usize, fault: Option<Fault>) ->
     Ok(())
 }
 
-/// A card that has taken all of a scenario and is cut at `cycle`: with every energy from 0 up, in steps, the save is either
-/// whole and replayed, or reported as a loss.
+/// A card that has taken all of a scenario and is cut at `cycle`: with every energy from 0 up, in
+/// steps, the save is either whole and replayed, or reported as a loss.
 pub fn cut_in_save(scenario: &Scenario, cycle: u64, step: u64, fault: Option<Fault>) -> Check {
     let mut losses = 0;
     for energy in (0..).step_by(step as usize) {

@@ -1,7 +1,9 @@
-//! Bits of the card that cannot change, as yosys finds when it propagates constants through the flattened design.
+//! Bits of the card that cannot change, as yosys finds when it propagates constants through the
+//! flattened design.
 //!
-//! They are no scenario's to cover: an input of a cell that is tied, the upper bits of what was widened, a field that nobody uses. What yosys says is
-//! checked by what was measured: a bit that it calls constant and that has changed is a violation.
+//! They are no scenario's to cover: an input of a cell that is tied, the upper bits of what was
+//! widened, a field that nobody uses. What yosys says is checked by what was measured: a bit that
+//! it calls constant and that has changed is a violation.
 
 use std::collections::HashMap;
 use std::fs;
@@ -49,7 +51,8 @@ enum Bit {
 }
 
 impl Constants {
-    /// Those of a card's Verilog. What yosys found goes to a file beside the counts, and is taken from there where it is.
+    /// Those of a card's Verilog. What yosys found goes to a file beside the counts, and is taken
+    /// from there where it is.
     ///
     /// # Errors
     /// yosys is not installed, or fails.
@@ -77,7 +80,8 @@ impl Constants {
             Bit::Constant(value) if value == "1" => Some(true),
             Bit::Constant(_) | Bit::Net(_) => None,
         };
-        // An instance's path has dots where the name of its module has the character of generated names.
+        // An instance's path has dots where the name of its module has the character of generated
+        // names.
         let net = |(name, net): (String, Net)| (name.replace('.', "$"), net.bits.iter().map(value).collect());
         Ok(Constants(top.netnames.into_iter().map(net).collect()))
     }
@@ -92,7 +96,8 @@ impl Constants {
         self.0.get(&name)?.get(bit.bit as usize).copied()?
     }
 
-    /// Whether that a point was hit contradicts what yosys says. A bit that is always 1 rises when the simulation begins.
+    /// Whether that a point was hit contradicts what yosys says. A bit that is always 1 rises when
+    /// the simulation begins.
     pub fn are_wrong(&self, point: &Point) -> bool {
         let rises = point.bit().is_some_and(|bit| bit.rises);
         self.value(point).is_some_and(|value| !(value && rises))

@@ -35,7 +35,8 @@ pub struct Point {
     pub module: String,
     /// What it counts.
     pub kind: CoverPoint,
-    /// A bit and its direction (`state[1]:0->1`), or the number of a line with the kind of block and what stands there (`12 if: if (full) begin`).
+    /// A bit and its direction (`state[1]:0->1`), or the number of a line with the kind of block
+    /// and what stands there (`12 if: if (full) begin`).
     pub name: String,
 }
 
@@ -63,7 +64,8 @@ impl Point {
 /// Points with how often each was hit.
 pub type Counts = BTreeMap<Point, u64>;
 
-/// Reads a line of a file of points: number of the counter, line, page (`v_toggle/MODULE`) and comment, apart by tabulators.
+/// Reads a line of a file of points: number of the counter, line, page (`v_toggle/MODULE`) and
+/// comment, apart by tabulators.
 fn parse(line: &str, verilog: &[&str]) -> Option<(usize, Point)> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [counter, line, page, comment] = fields[..] else { return None };
@@ -80,7 +82,8 @@ fn parse(line: &str, verilog: &[&str]) -> Option<(usize, Point)> {
     Some((counter.parse().ok()?, Point { module: module.to_owned(), kind, name }))
 }
 
-/// The points of a file with how often each of their counters was hit; `verilog` is the text that they are about.
+/// The points of a file with how often each of their counters was hit; `verilog` is the text that
+/// they are about.
 ///
 /// # Errors
 /// A line that is no point, or a counter that is not there.
@@ -111,8 +114,9 @@ pub struct Merged {
     pub verilog: PathBuf,
 }
 
-/// Merges what the processes have counted on one design, in a folder: in files whose names begin with `TOP-` and the key that most of them have. Under that key
-/// the folder of built models has its Verilog.
+/// Merges what the processes have counted on one design, in a folder: in files whose names begin
+/// with `TOP-` and the key that most of them have. Under that key the folder of built models has
+/// its Verilog.
 ///
 /// # Errors
 /// Where there is none.

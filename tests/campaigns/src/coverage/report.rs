@@ -62,7 +62,8 @@ pub struct Report {
     pub stale: Vec<(String, String)>,
     /// Patterns that waive points which were hit, each with these points.
     pub refuted: Vec<(String, Vec<Point>)>,
-    /// Waivers of a number of points that speak of another number: their reasons, how many, and how many it should be.
+    /// Waivers of a number of points that speak of another number: their reasons, how many, and how
+    /// many it should be.
     pub miscounted: Vec<(String, u64, u64)>,
     /// Points that were hit although their bits are said to be constant.
     pub wrong: Vec<Point>,
@@ -180,8 +181,8 @@ impl Report {
     }
 }
 
-/// Patterns of a waiver that match points which were hit, with these. A waiver says why its points cannot be covered, or need not; an open entry says only
-/// that some are not yet.
+/// Patterns of a waiver that match points which were hit, with these. A waiver says why its points
+/// cannot be covered, or need not; an open entry says only that some are not yet.
 fn refuted(entry: &Entry, counts: &Counts) -> Vec<(String, Vec<Point>)> {
     let mut hit: BTreeMap<*const Pattern, (String, Vec<Point>)> = BTreeMap::new();
     for (point, _) in counts.iter().filter(|(_, count)| **count > 0) {

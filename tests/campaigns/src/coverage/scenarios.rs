@@ -27,7 +27,8 @@ pub fn models() -> PathBuf {
     named.map_or_else(|| workspace().join("target/verilated"), PathBuf::from)
 }
 
-/// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress` hears of each.
+/// Runs all of them; each leaves its counts in the folder, which is emptied before. `progress`
+/// hears of each.
 ///
 /// # Errors
 /// The first that fails, with where its output is.

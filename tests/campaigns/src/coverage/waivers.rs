@@ -1,4 +1,5 @@
-//! `tests/campaigns/coverage.toml`: what need not be covered, each with its reason, and what is not covered yet.
+//! `tests/campaigns/coverage.toml`: what need not be covered, each with its reason, and what is not
+//! covered yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +34,8 @@ impl fmt::Display for Pattern {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Signals of which it speaks, by module and name with `$` between (`nearpm_core$back$m$awlen`), with `bits` and `direction`.
+    /// Signals of which it speaks, by module and name with `$` between
+    /// (`nearpm_core$back$m$awlen`), with `bits` and `direction`.
     #[serde(default)]
     pub signals: Vec<Pattern>,
     /// Their bits, as `0-5,14`; all without it.
@@ -41,10 +43,12 @@ pub struct Entry {
     pub bits: Bits,
     /// `0->1` or `1->0`; both without it.
     pub direction: Option<String>,
-    /// Lines of which it speaks, by module, kind of block and what stands there (`nearpm_core$front else: if (full) begin`).
+    /// Lines of which it speaks, by module, kind of block and what stands there
+    /// (`nearpm_core$front else: if (full) begin`).
     #[serde(default)]
     pub lines: Vec<Pattern>,
-    /// Of a waiver: as many of these points are not covered, neither more nor fewer. For points that no pattern tells from others, which are.
+    /// Of a waiver: as many of these points are not covered, neither more nor fewer. For points
+    /// that no pattern tells from others, which are.
     pub count: Option<u64>,
     /// Why it need not be covered; what would cover it, of one that is open.
     pub reason: String,
@@ -80,7 +84,8 @@ impl Bits {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waivers {
-    /// Most points of a kind that may be open: some entries speak of whole units, and what is no longer covered there would not show.
+    /// Most points of a kind that may be open: some entries speak of whole units, and what is no
+    /// longer covered there would not show.
     #[serde(default)]
     pub most_open: BTreeMap<String, u64>,
     /// What cannot be covered, or need not.
@@ -148,7 +153,8 @@ impl Waivers {
     /// Reads a file.
     ///
     /// # Errors
-    /// An entry that speaks of nothing, a direction that there is not, bits that are none, a reason of fewer than four words.
+    /// An entry that speaks of nothing, a direction that there is not, bits that are none, a reason
+    /// of fewer than four words.
     pub fn read(path: &Path) -> Result<Waivers> {
         let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
         Waivers::parse(&text).with_context(|| path.display().to_string())

@@ -1,4 +1,5 @@
-//! The guest's only program, process 1: loads VFIO, binds the card, works, says how it went, and switches the machine off.
+//! The guest's only program, process 1: loads VFIO, binds the card, works, says how it went, and
+//! switches the machine off.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -140,7 +141,8 @@ fn live_with_card(address: &str, task: &Task) -> Result<GuestMessage> {
             step("transactions, until the power fails");
             let opened = work::open_card(address)?;
             let gone = work::until_the_power_fails(&GuestPool::card(&opened), task)?;
-            // The kernel would wait long for a card that has gone; who comes here waits for the machine's end.
+            // The kernel would wait long for a card that has gone; who comes here waits for the
+            // machine's end.
             std::mem::forget(opened);
             Ok(gone)
         }
@@ -190,6 +192,7 @@ fn main() {
         Ok(line) => say(line),
         Err(error) => say(GuestMessage::Failed(format!("{error:#}"))),
     }
-    // Returns only where it fails; the kernel panics when process 1 ends, and the machine ends with it.
+    // Returns only where it fails; the kernel panics when process 1 ends, and the machine ends with
+    // it.
     let _ = reboot(RebootMode::RB_POWER_OFF);
 }

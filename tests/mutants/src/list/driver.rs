@@ -77,7 +77,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a command counts as durable before the card has accepted it (C4)",
         file: PAGE,
-        // Without the comparison of counts alone nothing breaks: the card answers the status line when everything before is accepted.
+        // Without the comparison of counts alone nothing breaks: the card answers the status line
+        // when everything before is accepted.
         find: "let status = status()?;",
         with: "if FAULT {\n            return Ok(Latched::default());\n        }\n        let status = status()?;",
         tests: tests("what_was_read_back_survives_a_power_cut"),

@@ -42,7 +42,8 @@ pub const MUTANTS: &[Mutant] = &[
         tests: library("crash", "durable_undo"),
     },
     Mutant {
-        // That its slots are used again before it is durable breaks nothing: what is stored to them comes behind the commit on the same link.
+        // That its slots are used again before it is durable breaks nothing: what is stored to them
+        // comes behind the commit on the same link.
         breaks: "a durable transaction that wrote nothing does not cover the asynchronous one before it (C4)",
         file: UNDO,
         find: "} else if durability == Durability::Durable && self.unreleased {",
@@ -164,7 +165,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a redo log counts as applied before its stores are durable",
         file: RECOVERY,
-        // Without the drain behind the stores nothing breaks: the fence that lets go of their lines stands in its place.
+        // Without the drain behind the stores nothing breaks: the fence that lets go of their lines
+        // stands in its place.
         find: "report.torn += ring.torn;",
         with: "report.torn += ring.torn;\n        if FAULT { ring.put_word(part.medium, RING_REDO_APPLIED, ring.applied, committed); }",
         tests: library("recovery", "a_redo_log_counts"),

@@ -18,14 +18,16 @@ const SLOTS_EACH: u64 = REQUEST_SLOTS as u64 / 2;
 const LOG_BYTES: u64 = 2 * LINE_U64;
 /// Cycles for which the host queue stays full: the counter of these has the bits below this one.
 const FULL_CYCLES: u64 = 1 << 18;
-/// Commands that units carry out at a time, and bytes of the longer ones: more than as many bursts as may be unanswered.
+/// Commands that units carry out at a time, and bytes of the longer ones: more than as many bursts
+/// as may be unanswered.
 const COMMANDS_AT_WORK: u64 = (UNITS * CONTEXTS_PER_UNIT) as u64;
 const LONG_BYTES: u64 = 128 << 10;
 /// Cycles of a save: their counter has the bits below this one.
 const SAVE_CYCLES: u64 = 1 << 16;
 
 impl Card<'_> {
-    /// Half of the pages have rings in which laps are long, the others such in which they are one record; then the other way round.
+    /// Half of the pages have rings in which laps are long, the others such in which they are one
+    /// record; then the other way round.
     pub(super) fn live_long(&mut self, may_lose: bool) {
         self.open(may_lose);
         for half in 0..2 {
@@ -91,7 +93,8 @@ impl Card<'_> {
         }
     }
 
-    /// Units read as many bursts as they have room for: two for two lines at the end of a page, beside a copy that begins there, too.
+    /// Units read as many bursts as they have room for: two for two lines at the end of a page,
+    /// beside a copy that begins there, too.
     pub(super) fn ask_for_all(&mut self) {
         self.until_open();
         self.map_in_order();
@@ -129,7 +132,8 @@ impl Card<'_> {
         self.finish();
     }
 
-    /// Logs of the last byte of a page and those behind it: their source is a line longer than a command may be.
+    /// Logs of the last byte of a page and those behind it: their source is a line longer than a
+    /// command may be.
     pub(super) fn copy_the_longest(&mut self) {
         self.until_open();
         self.map_in_order();
@@ -146,7 +150,8 @@ impl Card<'_> {
         }
     }
 
-    /// A log that fails when the memory answers, a store that waits for it, and commands that wait for the store in all slots that are left.
+    /// A log that fails when the memory answers, a store that waits for it, and commands that wait
+    /// for the store in all slots that are left.
     pub(super) fn block(&mut self) {
         self.until_open();
         self.map_in_order();

@@ -1,4 +1,5 @@
-//! Lives that chance does not bring: those in which a table or a counter fills ([`full`]), and those in which something comes at a certain time ([`timely`]).
+//! Lives that chance does not bring: those in which a table or a counter fills ([`full`]), and
+//! those in which something comes at a certain time ([`timely`]).
 
 mod full;
 mod timely;

@@ -58,7 +58,8 @@ impl BufferGpu<'_> {
         state.threads[thread].phase = Phase::Start;
     }
 
-    /// Makes an ordering entry. Whether there is one now; a warp that is held does not come here before it goes on.
+    /// Makes an ordering entry. Whether there is one now; a warp that is held does not come here
+    /// before it goes on.
     fn order(&self, state: &mut GpuState, thread: usize, kind: Kind) -> bool {
         let (processor, warp) = self.place[thread];
         state.buffers[processor].order(warp, kind) != Answer::Refused

@@ -1,4 +1,5 @@
-//! A GPU of buffers: each block on a multiprocessor of its own, each thread a warp. What is flushed is acknowledged in any order.
+//! A GPU of buffers: each block on a multiprocessor of its own, each thread a warp. What is flushed
+//! is acknowledged in any order.
 
 mod micro;
 
@@ -105,8 +106,8 @@ impl<'t> BufferGpu<'t> {
         usize::from(state.ended) == self.test.launches()
     }
 
-    /// Whether the buffers are to blame that nothing goes on: they are not empty, or a thread waits for something else than for
-    /// another thread's store or arrival at a barrier.
+    /// Whether the buffers are to blame that nothing goes on: they are not empty, or a thread waits
+    /// for something else than for another thread's store or arrival at a barrier.
     pub(super) fn is_stuck(&self, state: &GpuState) -> bool {
         let waits_for_others = |index: usize| {
             let (program, running) = (&self.test.threads[index].program, &state.threads[index]);
@@ -161,7 +162,8 @@ impl<'t> BufferGpu<'t> {
         state
     }
 
-    /// A line reaches memory; an older one of the same line of the same multiprocessor reaches it first.
+    /// A line reaches memory; an older one of the same line of the same multiprocessor reaches it
+    /// first.
     fn arrive(&self, state: &GpuState, index: usize) -> Option<GpuState> {
         let flight = &state.flights[index];
         let same = |other: &Flight| (other.processor, other.line) == (flight.processor, flight.line);

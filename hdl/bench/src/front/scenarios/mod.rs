@@ -1,4 +1,5 @@
-//! The scenarios of the contract that a front must not fall for, and random items against the oracle.
+//! The scenarios of the contract that a front must not fall for, and random items against the
+//! oracle.
 
 mod order;
 mod progress;
@@ -12,7 +13,8 @@ use super::{RING, base};
 use nearpm_interface::command::{Command, FLAG_COMPLETE, Opcode};
 use nearpm_interface::geometry::{LINE, LINE_U64};
 
-/// Bytes at the start of the pool that the random items use: 16 lines, so that most of them are in conflict.
+/// Bytes at the start of the pool that the random items use: 16 lines, so that most of them are in
+/// conflict.
 pub(super) const SPAN: u64 = 16 * LINE_U64;
 pub(super) const POOL: u64 = 1;
 

@@ -168,7 +168,8 @@ pub fn a_command_waits_for_a_conflict_of_each_of_its_ranges(dut: &mut dyn Dut) {
     b.map(POOL, 1);
     b.map(POOL, 2);
     b.drain();
-    // One range after the other is written by a log that runs; ranges that both only read are no conflict.
+    // One range after the other is written by a log that runs; ranges that both only read are no
+    // conflict.
     let free = Command {
         source: 4096,
         destination: 8192,
@@ -213,7 +214,8 @@ pub fn a_read_back_waits_for_what_its_line_waits_for(dut: &mut dyn Dut) {
     assert_eq!(b.memory.get(line_of(RING) + 1), blank(line));
 }
 
-/// The read-back is what a durable commit waits for: it may not run ahead of what has arrived, on either port.
+/// The read-back is what a durable commit waits for: it may not run ahead of what has arrived, on
+/// either port.
 pub fn a_read_back_counts_what_arrived_before_it(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 14);
     b.map(POOL, 1);

@@ -108,10 +108,12 @@ pub fn a_flood_on_one_port_does_not_starve_the_other(dut: &mut dyn Dut) {
     b.drain();
 }
 
-/// Commands that may be issued before one that was ready with them: twice as many as there are slots.
+/// Commands that may be issued before one that was ready with them: twice as many as there are
+/// slots.
 const ISSUES: usize = 2 * REQUEST_SLOTS;
 
-/// A thread that refills every slot as it is freed does not keep the command in the last slot from its turn.
+/// A thread that refills every slot as it is freed does not keep the command in the last slot from
+/// its turn.
 pub fn a_flooding_thread_does_not_keep_another_from_its_turn(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 17);
     b.map(POOL, 1);
@@ -159,8 +161,8 @@ pub fn a_command_needs_no_later_access_to_finish(dut: &mut dyn Dut) {
     assert_eq!(b.memory.get(line_of(128)), [9; LINE], "a store waits for the host");
 }
 
-/// A store that a failed log holds stays until an unmap, which is an access of the host: what is behind it is refused, and its thread
-/// ends there, so that nothing relies on what was refused.
+/// A store that a failed log holds stays until an unmap, which is an access of the host: what is
+/// behind it is refused, and its thread ends there, so that nothing relies on what was refused.
 pub fn a_command_behind_a_held_store_is_refused_and_waits_for_nobody(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 21);
     (1..4).for_each(|thread| b.map(POOL, thread));

@@ -48,8 +48,8 @@ pub fn half_a_command_never_executes(dut: &mut dyn Dut) {
     assert_eq!((status.accepted, status.dropped, status.refused), (2, 1, 0));
 }
 
-/// What a function-level reset finds half arrived is no part of a command that comes after it. A power cut needs no such care: slots are
-/// registers, and no part of the save.
+/// What a function-level reset finds half arrived is no part of a command that comes after it. A
+/// power cut needs no such care: slots are registers, and no part of the save.
 pub fn a_reset_forgets_half_a_command(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 22);
     b.map(POOL, 1);
@@ -137,7 +137,8 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     let latched = u64::from(Status::Latched.code());
     assert_eq!(codes, [(50, 0x80), (51, latched)], "the commit behind a failed log");
     assert_eq!(b.dut.get("latched"), 1u64);
-    // The store that came before and one that comes after are held; others pass; new logs are refused.
+    // The store that came before and one that comes after are held; others pass; new logs are
+    // refused.
     b.store(line, [7; LINE], 1);
     b.store(line + 5, [6; LINE], u64::MAX);
     b.post(1, 2, &log(1, 52, 512, 0));
@@ -160,7 +161,8 @@ pub fn a_failed_log_latches_holds_its_stores_and_refuses_the_commit(dut: &mut dy
     assert_eq!((b.dut.get_u64("latched"), b.dut.get_u64("mapped")), (0, 2));
 }
 
-/// A store was answered, and then memory refuses it: nothing of it is there, so that its pool is latched and software hears of it.
+/// A store was answered, and then memory refuses it: nothing of it is there, so that its pool is
+/// latched and software hears of it.
 pub fn a_store_that_memory_refuses_latches_its_pool(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 20);
     // Two threads of a pool, and another pool behind it.
@@ -214,7 +216,8 @@ pub fn what_a_latched_log_covers_is_held_like_what_the_failed_one_covers(dut: &m
     b.drain();
     b.failing = vec![50];
     b.issue = false;
-    // Both logs are accepted; the first fails, the second is never issued: neither line has its old value logged.
+    // Both logs are accepted; the first fails, the second is never issued: neither line has its old
+    // value logged.
     b.post(1, 0, &log(1, 50, 128, 0));
     b.post(1, 1, &log(1, 51, 512, 0));
     b.store(line_of(128), [9; LINE], u64::MAX);
@@ -292,8 +295,9 @@ pub fn the_host_may_not_write_what_is_the_cards_own(dut: &mut dyn Dut) {
     assert_eq!((b.write_errors, b.order()), (refused.len() + 1, taken.len() as u64 + 1));
 }
 
-/// A thread logs and stores the same line again and again and does not wait; the first log fails. Every later log is refused for the
-/// store before it, which is held, and keeps its slot: what is offered next must not keep the unmap out.
+/// A thread logs and stores the same line again and again and does not wait; the first log fails.
+/// Every later log is refused for the store before it, which is held, and keeps its slot: what is
+/// offered next must not keep the unmap out.
 pub fn an_unmap_arrives_when_every_slot_waits_for_a_held_store(dut: &mut dyn Dut) {
     let mut b = Bench::new(dut, 19);
     b.map(POOL, 1);
@@ -322,8 +326,9 @@ enum Item {
     Store(u64, Line, u64),
 }
 
-/// Logs fail at random while other threads go on. Whatever was done had success in its record, and memory ends as if exactly
-/// that had been executed in arrival order: no store is lost, and none passes what it has to wait for.
+/// Logs fail at random while other threads go on. Whatever was done had success in its record, and
+/// memory ends as if exactly that had been executed in arrival order: no store is lost, and none
+/// passes what it has to wait for.
 pub fn what_fails_at_random_has_no_effect_and_loses_no_store(dut: &mut dyn Dut) {
     const THREADS: u64 = 3;
     const UNMAP: u64 = 1 << 20;

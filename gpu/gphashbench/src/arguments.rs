@@ -172,6 +172,9 @@ pub struct BenchArguments {
     /// Only these measurements
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(measure::NAMES))]
     pub(crate) only: Vec<String>,
+    /// Only these workloads of YCSB: A, B, C, D, F or LOAD. E needs scans, and is refused
+    #[arg(long, value_delimiter = ',', value_parser = measure::workload, conflicts_with = "only")]
+    pub(crate) workload: Vec<&'static str>,
     /// Repeats of each value
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: u32,
@@ -184,4 +187,47 @@ pub struct BenchArguments {
     /// File for the results as text, which go to standard output, too
     #[arg(long)]
     pub(crate) text: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        bench: BenchArguments,
+    }
+
+    fn workloads(of: &str) -> Result<Vec<&'static str>, String> {
+        let parsed = Program::try_parse_from(["bench", "--interpreted", "--workload", of]);
+        parsed.map(|program| program.bench.workload).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn scans_are_refused_with_the_reason() {
+        assert_eq!(workloads("a,C,load"), Ok(vec!["A", "C", "LOAD"]));
+        for name in ["e", "E", "a,E"] {
+            let error = workloads(name).expect_err("a hash table cannot scan");
+            assert!(error.contains("E scans keys in their order") && error.contains("A, B, C, D, F, LOAD"), "{error}");
+        }
+        let error = workloads("g").expect_err("there is no such workload");
+        assert!(error.contains("no workload of YCSB"), "{error}");
+    }
+
+    #[test]
+    fn a_workload_is_measured_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.json");
+        let words = ["bench", "--interpreted", "--workload=d", "--json", path.to_str().unwrap()];
+        let arguments = Program::try_parse_from(words).unwrap().bench;
+        assert!(crate::command::bench(&arguments).unwrap());
+        let report: nearpm_gpmbench::report::Report =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let ratios = report.rows.iter().filter(|row| row.group == "YCSB, N over P");
+        assert_eq!(ratios.map(|row| row.name.as_str()).collect::<Vec<_>>(), ["D", "LOAD"]);
+        assert!(report.rows.iter().all(|row| row.group.starts_with("YCSB, ")), "{:?}", report.rows);
+    }
 }

@@ -245,8 +245,12 @@ pub fn bench(arguments: &BenchArguments) -> Result<bool> {
         full: !arguments.device.interpreted,
         repeats: arguments.repeats as usize,
         spares: arguments.spares,
+        workloads: arguments.workload.clone(),
     };
-    let wanted = |name: &&str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let wanted = |name: &&str| match (arguments.workload.is_empty(), arguments.only.is_empty()) {
+        (false, _) => *name == "ycsb",
+        (true, everything) => everything || arguments.only.iter().any(|only| only == name),
+    };
     for name in measure::NAMES.into_iter().filter(wanted) {
         measure::run(&bench, name, &mut report);
         // What was measured stays, whatever ends the rest.

@@ -59,6 +59,24 @@ const WORKLOADS: [(&str, u32, Op, Choice); 5] = [
     ("F", 50, Op::Rmw, Choice::Scrambled),
 ];
 
+/// What YCSB calls the filling of a table.
+const LOAD: &str = "LOAD";
+
+/// A workload of YCSB by its name, capital or not.
+///
+/// # Errors
+/// One that is not measured, and why.
+pub fn workload(name: &str) -> Result<&'static str, String> {
+    let known = || WORKLOADS.iter().map(|(known, ..)| *known).chain([LOAD]);
+    known().find(|known| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let known = known().collect::<Vec<_>>().join(", ");
+        match name.eq_ignore_ascii_case("E") {
+            true => format!("E scans keys in their order, and a hash table has them in none; there are {known}"),
+            false => format!("no workload of YCSB that is measured; there are {known}"),
+        }
+    })
+}
+
 /// What is measured on.
 pub struct Bench {
     /// The device.
@@ -69,6 +87,8 @@ pub struct Bench {
     pub repeats: usize,
     /// Spare cells of our table, of its slots: 1 of so many.
     pub spares: u32,
+    /// Workloads of YCSB by the measurement `ycsb`, beside LOAD, which fills the table: all, where none is named.
+    pub workloads: Vec<&'static str>,
 }
 
 /// A table under test.

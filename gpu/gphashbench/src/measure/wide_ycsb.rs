@@ -161,7 +161,7 @@ mod tests {
     const PAIRS: u32 = 40;
 
     fn interpreted() -> Bench {
-        Bench { device: Rc::new(Interpreted::new(1 << 26)), full: false, repeats: 1, spares: 4 }
+        Bench { device: Rc::new(Interpreted::new(1 << 26)), full: false, repeats: 1, spares: 4, workloads: Vec::new() }
     }
 
     fn batch_of(op: Op) -> Vec<Op> {

@@ -9,7 +9,7 @@ use nearpm_gpu::Buffer;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Bench, Records, SUBJECTS, Subject, VALUE, WORKLOADS, all};
+use super::{Bench, LOAD, Records, SUBJECTS, Subject, VALUE, WORKLOADS, all};
 use crate::skew::draw;
 
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
@@ -44,12 +44,16 @@ fn subject_runs(
         let piece = most.min(pairs - first);
         let batch = records.fill(records.sequence(Op::Insert, first.into(), piece, 0)?, 1)?;
         load += bench.time(&table, std::slice::from_ref(&batch))?;
-        all("LOAD", records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
+        all(LOAD, records.wrong(&batch, None, Outcome::Done, 1, false)?, piece)?;
     }
-    let mut rates = vec![("LOAD", f64::from(pairs) / load.as_secs_f64())];
-    report.rate(&group, format!("LOAD, batches of {most}"), f64::from(pairs) / 1e6, "M/s", &[load], None);
+    let mut rates = vec![(LOAD, f64::from(pairs) / load.as_secs_f64())];
+    report.rate(&group, format!("{LOAD}, batches of {most}"), f64::from(pairs) / 1e6, "M/s", &[load], None);
     let mut inserted = pairs;
+    let wanted = |name| bench.workloads.is_empty() || bench.workloads.contains(&name);
     for (number, (name, reads, other, choice)) in WORKLOADS.into_iter().enumerate() {
+        if !wanted(name) {
+            continue;
+        }
         let mut random = ChaCha8Rng::seed_from_u64(number as u64);
         // Batches as large as the design's spare cells allow.
         let piece = if reads == 100 { count } else { (most as usize).min(count) };

@@ -54,6 +54,9 @@ mod mpi {
         }
         same_arrays(2, &FAR);
         assert!(start("words", 3, &[]).status.success());
+        for what in ["words", "away", "messages"] {
+            assert!(start(what, 2, &FAR_WITH_PROGRESS).status.success());
+        }
         assert!(start("words", 2, &FAR).status.success());
         assert!(start("away", 2, &[]).status.success());
         assert!(start("messages", 2, &[]).status.success());
@@ -64,7 +67,9 @@ mod mpi {
 
     /// Makes MPICH take each rank for one of another machine, so that operations are MPI's, and those of a rank that waits are its own to work
     /// on: with a thread for progress the two ranks here would be four. Other implementations do not know it, and reach windows as ever.
-    const FAR: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("MPIR_CVAR_ASYNC_PROGRESS", "0")];
+    const FAR: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("NEARPM_GVR_PROGRESS", "never")];
+    /// The same with such a thread of each rank.
+    const FAR_WITH_PROGRESS: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("NEARPM_GVR_PROGRESS", "always")];
 
     fn start(what: &str, ranks: usize, variables: &[(&str, &str)]) -> Output {
         let mut command: Command = command(ranks, std::env::current_exe().unwrap().as_os_str());

@@ -54,6 +54,9 @@ const LONG_PAUSE: Duration = Duration::from_millis(2);
 
 /// Names whether MPICH has a thread for progress.
 const PROGRESS_OF_MPICH: &str = "MPIR_CVAR_ASYNC_PROGRESS";
+/// Names whether a rank has one of ours: `always` or `never`; where it is not set, where it has a processor to spare
+/// and MPICH has none.
+const PROGRESS_OF_OURS: &str = "NEARPM_GVR_PROGRESS";
 /// Between two calls of a thread for progress: the rank's own calls have their turns.
 const PROGRESS: Duration = Duration::from_nanos(500);
 
@@ -121,6 +124,28 @@ impl Threads {
     }
 }
 
+/// Whether each of `near` ranks of a machine of `machine` processors has two, where this one may run on `allowed` of them:
+/// launchers give each rank its own, or all to all.
+fn has_two_each(allowed: usize, machine: usize, near: usize) -> bool {
+    allowed >= if allowed < machine { 2 } else { 2 * near }
+}
+
+/// Whether a rank is to have a thread for progress, with `near` ranks on its machine.
+fn wants_progress(near: usize) -> Result<bool> {
+    let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match said(PROGRESS_OF_OURS).as_deref() {
+        Some("always") => return Ok(true),
+        Some("never") => return Ok(false),
+        Some(other) => return Err(Error::option(format!("{PROGRESS_OF_OURS} is {other:?}: always or never"))),
+        None => {}
+    }
+    let is_off = |value: String| ["0", "no", "off", "false"].contains(&value.to_ascii_lowercase().as_str());
+    let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+    let listed = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let machine = listed.lines().filter(|line| line.starts_with("processor")).count();
+    Ok(said(PROGRESS_OF_MPICH).is_none_or(is_off) && has_two_each(allowed, machine, near))
+}
+
 impl Mpi {
     /// Joins the world that `mpiexec` has started, with a window of `window` bytes on each rank. All ranks call it, once.
     ///
@@ -152,8 +177,7 @@ impl Mpi {
         };
         mpi.clear(0, first);
         mpi.barrier()?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        if mpi.windows.is_none() && threads && processors >= 2 * near && std::env::var_os(PROGRESS_OF_MPICH).is_none() {
+        if mpi.windows.is_none() && threads && wants_progress(near)? {
             mpi.threads.start_progress()?;
         }
         Ok(mpi)
@@ -540,5 +564,18 @@ impl Drop for Mpi {
         }
         // Nobody is left who could be told.
         let _ = self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_two_each;
+
+    #[test]
+    fn ranks_share_a_machine_or_have_processors_of_their_own() {
+        assert!(has_two_each(16, 16, 8) && !has_two_each(16, 16, 9));
+        assert!(has_two_each(2, 16, 8) && !has_two_each(1, 16, 8));
+        // Where the machine does not say what it has.
+        assert!(!has_two_each(2, 0, 2) && has_two_each(4, 0, 2));
     }
 }

@@ -11,7 +11,7 @@ use nearpm_sim::profile::Profile;
 use crate::case::Case;
 use crate::compute::{Compute, processor_time};
 use crate::device::MakeRtl;
-use crate::results::{Record, Results, Took};
+use crate::results::{Record, Results, Took, charged};
 use crate::run;
 
 /// What came of a case.
@@ -61,7 +61,8 @@ pub fn run_all_charged(
     let done: Mutex<Vec<(usize, Result<Record>)>> = Mutex::default();
     let one = |case: &Case| -> Result<Record> {
         let profile = &profiles[&case.profile];
-        if let Some(record) = results.find(case, profile) {
+        let charges = charged(case, profile, compute);
+        if let Some(record) = results.find(case, &charges) {
             tell(Event::Found(case));
             return Ok(record);
         }
@@ -69,7 +70,7 @@ pub fn run_all_charged(
         let (start, busy) = (Instant::now(), processor_time()?);
         let outcome = run::run(case, profile, compute, rtl)?;
         let cpu_s = (processor_time()? - busy).as_secs_f64();
-        let record = results.keep(case, profile, outcome, Took { wall_s: start.elapsed().as_secs_f64(), cpu_s })?;
+        let record = results.keep(case, charges, outcome, Took { wall_s: start.elapsed().as_secs_f64(), cpu_s })?;
         tell(Event::Ran(&record));
         Ok(record)
     };

@@ -10,7 +10,8 @@ use nearpm_sim::profile::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::case::Case;
+use crate::case::{Case, Charge};
+use crate::compute::Compute;
 use crate::device::Device;
 use crate::meter::Kind;
 use crate::run::Outcome;
@@ -28,7 +29,8 @@ pub struct Record {
     pub form: u32,
     /// Commit that the program was built from, with `-changed-` and a sum of the changes behind it where its sources had been changed; `unknown` where it was built outside git.
     pub commit: String,
-    /// The profile's values, so that a result of other values is not taken for one of these; empty where it was read from a table.
+    /// What was charged, of [`charged`], so that a result of other charges is not taken for one of these;
+    /// empty where it was read from a table.
     pub profile: String,
     /// What was run.
     pub case: Case,
@@ -76,8 +78,19 @@ pub(crate) fn remove_unfinished(folder: &Path) {
     }
 }
 
+/// What a case is charged with, in a line: the profile's values, and where its library's instructions are
+/// charged by path, what these take. The count of these may be a file's that no commit has.
+pub fn charged(case: &Case, profile: &Profile, compute: &Compute) -> String {
+    let path = match case.charge {
+        Charge::Path => compute.paths.library_ns(case).ok(),
+        _ => None,
+    };
+    let path = path.map(|ns| format!(" library_ns={ns:?}")).unwrap_or_default();
+    values(profile) + &path
+}
+
 /// A profile's values in a line.
-pub fn values(profile: &Profile) -> String {
+fn values(profile: &Profile) -> String {
     let value = |entry: &nearpm_sim::profile::Entry<'_>| format!("{}={}", entry.key, entry.sourced.value);
     profile.entries().iter().map(value).collect::<Vec<_>>().join(" ")
 }
@@ -97,13 +110,13 @@ impl Results {
         self.folder.join(format!("{}.json", case.key()))
     }
 
-    /// The result of a case that need not be run again.
-    pub fn find(&self, case: &Case, profile: &Profile) -> Option<Record> {
+    /// The result of a case with these [charges](charged) that need not be run again.
+    pub fn find(&self, case: &Case, charges: &str) -> Option<Record> {
         let text = fs::read(self.file(case)).ok()?;
         // A file that is no result is written anew.
         let record: Record = serde_json::from_slice(&text).ok()?;
         let record = Record { place: self.folder.clone(), ..record };
-        let same = record.form == FORM && record.case == *case && record.profile == values(profile);
+        let same = record.form == FORM && record.case == *case && record.profile == charges;
         (same && (self.keeps || record.commit == self.commit)).then_some(record)
     }
 
@@ -111,10 +124,10 @@ impl Results {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&self, case: &Case, profile: &Profile, outcome: Outcome, took: Took) -> Result<Record> {
+    pub fn keep(&self, case: &Case, charges: String, outcome: Outcome, took: Took) -> Result<Record> {
         let (Took { wall_s, cpu_s }, case) = (took, case.clone());
         let (commit, place) = (self.commit.clone(), self.folder.clone());
-        let record = Record { form: FORM, commit, profile: values(profile), case, outcome, wall_s, cpu_s, place };
+        let record = Record { form: FORM, commit, profile: charges, case, outcome, wall_s, cpu_s, place };
         let path = self.file(&record.case);
         let written = tempfile::Builder::new()
             .prefix(&unfinished(std::process::id()))

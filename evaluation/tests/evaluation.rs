@@ -10,7 +10,7 @@ use nearpm_evaluation::natively;
 use nearpm_evaluation::plan::{COMPARED, OURS, PAPER, Scope, THREAD_STEPS, THREADED};
 use nearpm_evaluation::published::MECHANISMS;
 use nearpm_evaluation::report;
-use nearpm_evaluation::results::{Record, Results, csv};
+use nearpm_evaluation::results::{Record, Results, charged, csv};
 use nearpm_evaluation::run;
 use nearpm_evaluation::summary::{Mean, Selection, Summary};
 use nearpm_sim::profile::Profile;
@@ -174,7 +174,7 @@ fn a_case_that_fails_does_not_stop_the_others() {
     let bad = Case { count: 0, ..good.clone() };
     let error = run_all(&[bad, good.clone()], &results, 1, None, &|_| {}).expect_err("one fails");
     assert!(format!("{error:#}").contains("1 of 2 cases failed"), "{error:#}");
-    assert!(results.find(&good, &profile(OURS)).is_some());
+    assert!(results.find(&good, &charged(&good, &profile(OURS), &Compute::stored().unwrap())).is_some());
 }
 
 /// A table of results is as good as their folder, and each figure's command is the one that made its results.

@@ -10,7 +10,7 @@ use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::{Cards, Device};
 use nearpm_evaluation::plan::{OURS, PAPER, RTL_COUNT, on_both_devices};
-use nearpm_evaluation::results::Results;
+use nearpm_evaluation::results::{Results, charged};
 use nearpm_evaluation::run;
 use nearpm_sim::profile::Profile;
 use nearpm_sim::rtl::{Options, RtlCards};
@@ -81,8 +81,9 @@ fn results_of_the_two_devices_are_kept_apart() {
     cases.retain(|case| case.program == Program::Tatp && case.configuration == Configuration::Bare);
     let records = run_all(&cases, &results, 1, Some(&verilated), &|_| {}).unwrap_or_else(|e| panic!("{e:#}"));
     assert_eq!(records.len(), 2);
+    let compute = Compute::stored().unwrap();
     for record in &records {
-        let found = results.find(&record.case, &profile(OURS)).expect("it was kept");
+        let found = results.find(&record.case, &charged(&record.case, &profile(OURS), &compute)).expect("it was kept");
         assert_eq!((found.case.device, found.outcome.ns), (record.case.device, record.outcome.ns));
     }
     let [model, rtl] = [&records[0], &records[1]];

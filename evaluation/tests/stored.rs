@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use nearpm::Mechanism;
-use nearpm_evaluation::bench::Event;
-use nearpm_evaluation::case::{Case, Configuration};
+use nearpm_evaluation::bench::{Event, run_all_charged};
+use nearpm_evaluation::case::{Case, Charge, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::plan::{OURS, Scope};
 use nearpm_evaluation::report;
@@ -53,6 +53,30 @@ fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
     assert_eq!(events.lock().unwrap().0.len(), 6);
     assert_eq!(ONE.stored(&tables).unwrap()[0].commit, "a commit");
     assert_eq!(OTHER.stored(&tables).unwrap()[0].commit, "another");
+}
+
+/// A count of instructions may be a file's: what was made with another one is not taken.
+#[test]
+fn results_with_other_charges_are_made_anew() {
+    let mut compute = Compute::stored().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::open(folder.path(), "a commit", false).unwrap();
+    let alike = tiny(&[Configuration::Cpu]);
+    let by_path = tiny(&[Configuration::Card]).into_iter().map(|case| Case { charge: Charge::Path, ..case });
+    let cases: Vec<Case> = alike.into_iter().chain(by_path).collect();
+    let ran = Mutex::new(0);
+    let tell = |event: Event<'_>| *ran.lock().unwrap() += u32::from(matches!(event, Event::Ran(_)));
+    let mut run = |compute: &Compute| {
+        let records = run_all_charged(compute, &cases, &results, 1, None, &tell).unwrap();
+        (records[1].outcome.ns, std::mem::take(&mut *ran.lock().unwrap()))
+    };
+    let (before, both) = run(&compute);
+    assert_eq!((both, run(&compute)), (2, (before, 0)));
+    compute.paths.ns_per_instruction *= 2.0;
+    let (after, one) = run(&compute);
+    assert!(one == 1 && after > before, "{one} anew; {before} ns, then {after} ns");
+    compute.paths.ns_per_instruction /= 2.0;
+    assert_eq!(run(&compute), (before, 1));
 }
 
 #[test]

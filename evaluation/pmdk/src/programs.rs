@@ -107,6 +107,11 @@ impl Programs {
         // Programs are run from elsewhere, by this path.
         let folder = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
         let programs = Programs { folder, _temporary: None };
+        // They lie beside the sources that they were made of.
+        for (name, text) in SOURCES {
+            let same = fs::read(programs.folder.join(name)).is_ok_and(|there| there == text.as_bytes());
+            ensure!(same, "{} has programs of another {name}: build them again", programs.folder.display());
+        }
         for program in Program::ALL {
             let file = programs.path(program);
             ensure!(file.is_file(), "there is no program {}: build them there first", file.display());

@@ -131,7 +131,8 @@ fn with_pmdk_the_maps_have_the_fences_and_lines_of_its_examples() {
     assert_eq!(steps, rig.count(&pmdk, &few, Method::Breakpoints).expect("the case runs"));
 }
 
-/// What was built in a folder runs from there as what was built just now, and a folder that lacks a program is refused by its name.
+/// What was built in a folder runs from there as what was built just now, and a folder that lacks a program, or has those of
+/// other sources, is refused by its name.
 #[test]
 fn programs_that_were_built_before_are_taken_from_their_folder() {
     if programs().is_none() {
@@ -146,4 +147,7 @@ fn programs_that_were_built_before_are_taken_from_their_folder() {
     fs::remove_file(built.path(Program::Alloc)).expect("it is there");
     let error = Programs::built_in(folder.path()).err().expect("one is missing").to_string();
     assert!(error.contains("alloc"), "{error}");
+    fs::write(folder.path().join("maps.c"), "// another version\n").expect("it can be written");
+    let error = Programs::built_in(folder.path()).err().expect("another source").to_string();
+    assert!(error.contains("maps.c") && error.contains("build them again"), "{error}");
 }

@@ -555,7 +555,7 @@ fn whatever_comes_at_once_only_what_may_go_goes(dut: &mut dyn Dut) {
                 );
                 let command = Command::from_bytes(&b.dut.get("release_raw").to_bytes(64).try_into().expect("a line"));
                 let map = usize::from(command.thread);
-                let first = *waiting[map].front().expect("who waits is released");
+                let first = *waiting[map].front().expect("a thread without a command is released");
                 let shown = (u64::from(command.tag), b.dut.get_u64("release_order"), b.dut.get_u64("release_page"));
                 assert_eq!(shown, (first.order, first.order, 1), "who is released");
                 assert!(!running[map] && !failed[map], "released behind one of its thread that has not retired");
@@ -585,7 +585,7 @@ fn whatever_comes_at_once_only_what_may_go_goes(dut: &mut dyn Dut) {
             }
             if b.dut.get_bool("reach_valid") {
                 let (map, txid) = (b.dut.get_u64("reach_map") as usize, b.dut.get_u64("reach_txid"));
-                let first = waiting[map].front().expect("who waits reports");
+                let first = waiting[map].front().expect("a thread without a command reports");
                 assert!(txid == first.txid && first.ordered && first.others != 0, "who reports");
                 assert!(txid > b.reached[map], "a report falls back");
                 assert!(!running[map] && !failed[map], "reported behind one of its thread that has not retired");

@@ -189,7 +189,8 @@ fn look_ups_of_what_is_not_there_read_no_free_slots() {
         device.counts().unwrap().pm_bytes_loaded - before
     };
     assert_eq!(looks_up(), 0);
-    // Slots that were given up in an even epoch, and in an odd one.
+    // Slots that were given up in an even epoch, and in an odd one: each batch is an epoch, and a round
+    // has five.
     for first in [1 << 40, 1 << 41] {
         let request = |op: Op| {
             let value = if op.puts() { vec![1; 16] } else { Vec::new() };
@@ -198,7 +199,7 @@ fn look_ups_of_what_is_not_there_read_no_free_slots() {
         table.batch(&(0..128).map(request(Op::Insert)).collect::<Vec<_>>()).unwrap();
         assert!(looks_up() > 0, "no key that is there has the fingerprint of any that was looked for");
         table.batch(&(0..128).map(request(Op::Delete)).collect::<Vec<_>>()).unwrap();
-        assert_eq!(looks_up(), 0);
+        assert_eq!([looks_up(), looks_up()], [0, 0]);
     }
 }
 

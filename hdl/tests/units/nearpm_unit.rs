@@ -790,7 +790,7 @@ const FAULTS: &[UnitFault] = &[
             1,
         )],
         scenario: commands_leave_what_their_programs_say_in_their_order,
-        seen: "before it is durable",
+        seen: "progress of slot",
     },
     UnitFault {
         module: "sequencer$contexts$1",

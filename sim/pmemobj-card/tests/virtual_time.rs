@@ -11,7 +11,6 @@
 //! callgrind counts them, without those of the simulator and of checksums, which the computer
 //! charges. Their time is added, as if the card did nothing meanwhile.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,22 +146,21 @@ fn best(row: &[(Way, Taken)], executor: &str) -> f64 {
 }
 
 fn table(rows: &[(&str, Vec<(Way, Taken)>)]) -> String {
-    let mut text = String::from("| map |");
-    for way in ways() {
-        write!(text, " {}, {} |", way.mechanism, way.executor).expect("text grows");
-    }
-    text += " best CPU / best card |\n";
-    text += &format!("|---|{}--:|\n", "--:|".repeat(ways().len()));
-    for (map, row) in rows {
-        write!(text, "| {map} |").expect("text grows");
-        for (_, taken) in row {
+    let line = |label: &str, cells: Vec<String>| format!("| {label} | {} |\n", cells.join(" | "));
+    let mut text = line("way", rows.iter().map(|(map, _)| (*map).to_owned()).collect());
+    text += &format!("|---|{}\n", "--:|".repeat(rows.len()));
+    for (number, way) in ways().into_iter().enumerate() {
+        let cell = |(_, taken): &(Way, Taken)| {
             let [card, instructions] = taken.ns;
-            write!(text, " {:.0} ({card:.0} + {instructions:.0}; {:.1}) |", taken.ns(), taken.commands)
-                .expect("text grows");
-        }
-        writeln!(text, " {:.2} |", best(row, "cpu") / best(row, "card")).expect("text grows");
+            format!("{:.0} ({card:.0} + {instructions:.0}; {:.1})", taken.ns(), taken.commands)
+        };
+        text += &line(
+            &format!("{}, {}", way.mechanism, way.executor),
+            rows.iter().map(|(_, row)| cell(&row[number])).collect(),
+        );
     }
-    text
+    let ratio = |row: &[(Way, Taken)]| format!("{:.2}", best(row, "cpu") / best(row, "card"));
+    text + &line("best CPU / best card", rows.iter().map(|(_, row)| ratio(row)).collect())
 }
 
 /// What an insertion takes by each of some ways, several at a time: virtual time does not depend on

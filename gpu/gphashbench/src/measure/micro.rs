@@ -46,7 +46,7 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     run.delete(&table, bits, report)
 }
 
-/// Our table in the GPU's memory alone: what nothing but durability costs.
+/// Our table in the GPU's memory alone, by the same kernels: what a slower medium costs; their fences stay.
 pub fn volatile(bench: &Bench, report: &mut Report) -> Result<()> {
     let (subject, bits) = (&SUBJECTS[0], bench.pick(9, 24));
     // The interpreter's cost model is of PM alone: there it is tried out, and tells nothing.

@@ -337,7 +337,10 @@ fn main() -> Result<()> {
             let case = paths(program(of)?).into_iter().find(|case| compute::path(case) == path);
             execute(&case.context("there is no such path")?, count.parse()?)
         }
-        ["counted", ..] => Ok(println!("{}", counted(&arguments[1..])?)),
+        ["counted", ..] => {
+            println!("{}", counted(&arguments[1..])?);
+            Ok(())
+        }
         ["in-cache", of, mechanism, count] => {
             let mechanism = Mechanism::ALL.into_iter().find(|m| m.name() == mechanism).context("no such mechanism")?;
             compute::execute(program(of)?, mechanism, COUNTS[1], count.parse()?)

@@ -3,6 +3,7 @@
 //! Invariant: no page that the durable page table names is stored to.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
@@ -36,6 +37,30 @@ impl Shadow {
     pub fn new(epoch_ops: u64) -> Shadow {
         let (epoch, moved, log, cache, saved) = Default::default();
         Shadow { epoch, moved, log, epoch_ops, cache, saved }
+    }
+
+    /// Moves those of these pages that are where they were.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]: there are too few spare pages, or the log ring is too short; nothing
+    /// has moved.
+    fn move_pages(&mut self, cx: &mut Context, pages: RangeInclusive<u64>) -> Result<(), Error> {
+        let pages: Vec<u64> = pages.filter(|logical| !self.moved.contains_key(logical)).collect();
+        cx.pages.check_room(&pages)?;
+        let needed = pages.len() as u64;
+        if self.log_bytes(needed) > cx.lane.capacity() {
+            return Err(Error::TooLarge {
+                what: "the log ring",
+                needed: self.log_bytes(needed),
+                available: cx.lane.capacity(),
+                remedy: "Options::ring_bytes",
+            });
+        }
+        for logical in pages {
+            let page = cx.pages.take(logical).expect("the free pages were counted");
+            self.shadow(cx, logical, page)?;
+        }
+        Ok(())
     }
 
     /// Moves a logical page to a page of this epoch, which was taken for it.
@@ -128,20 +153,8 @@ impl Protocol for Shadow {
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
         let first = cx.pages.logical(offset);
         let last = cx.pages.logical(offset + data.len() as u64 - 1);
-        let pages: Vec<u64> = (first..=last).filter(|logical| !self.moved.contains_key(logical)).collect();
-        cx.pages.check_room(&pages)?;
-        let needed = pages.len() as u64;
-        if needed > 0 && self.log_bytes(needed) > cx.lane.capacity() {
-            return Err(Error::TooLarge {
-                what: "the log ring",
-                needed: self.log_bytes(needed),
-                available: cx.lane.capacity(),
-                remedy: "Options::ring_bytes",
-            });
-        }
-        for logical in pages {
-            let page = cx.pages.take(logical).expect("the free pages were counted");
-            self.shadow(cx, logical, page)?;
+        if (first..=last).any(|logical| !self.moved.contains_key(&logical)) {
+            self.move_pages(cx, first..=last)?;
         }
         let mut at = 0;
         while at < data.len() {

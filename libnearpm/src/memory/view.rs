@@ -122,8 +122,13 @@ impl View {
         buffer.reserve(bytes);
         // SAFETY: the range lies in the view; the buffer has room for it, and its length covers only what was copied.
         unsafe {
-            let end = buffer.as_mut_ptr().add(buffer.len());
-            words::load(self.base.add(offset as usize), end, bytes);
+            let (from, end) = (self.base.add(offset as usize), buffer.as_mut_ptr().add(buffer.len()));
+            // What most transactions change, a word, is one move.
+            if bytes == words::WORD && (from as usize).is_multiple_of(words::WORD) {
+                end.cast::<u64>().write_unaligned(words::load_word(from));
+            } else {
+                words::load(from, end, bytes);
+            }
             buffer.set_len(buffer.len() + bytes);
         }
     }

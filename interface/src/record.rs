@@ -42,7 +42,7 @@ pub const POOL_CONFIRMED: u64 = POOL_APPLIED + 8;
 /// Offset in the pool of a word that says in which mode the last program would have been the faster
 /// ([`crate::seal::seal_word`]: 1 a working copy, 2 in place); anything else says nothing, and
 /// nothing but speed depends on it.
-pub const POOL_HABIT: u64 = POOL_CONFIRMED + 8;
+pub const POOL_USE: u64 = POOL_CONFIRMED + 8;
 const _: () = assert!(POOL_APPLIED > crate::media::POOL_OPENED && POOL_APPLIED + LINE_U64 <= crate::media::PAGE_BYTES);
 
 layout! {

@@ -24,7 +24,7 @@ struct Fate {
     /// The append returns when they are durable.
     durable: bool,
     /// Long ones go home at once.
-    homed: bool,
+    at_home: bool,
 }
 
 impl DirectPool {
@@ -52,21 +52,21 @@ impl DirectPool {
     /// Appends undo records and makes them durable. Gives the number of the first one.
     #[cfg_attr(test, track_caller)]
     pub(super) fn append_undo(&self, writer: Writer, records: &mut Records) -> Result<u64, Error> {
-        let fate = Fate { kind: Kind::Undo, durable: true, homed: false };
+        let fate = Fate { kind: Kind::Undo, durable: true, at_home: false };
         self.append(writer, records, fate, std::iter::empty())
     }
 
     /// Appends the last records of a transaction, durable if the pool's commits are, and gives the number of the commit. `logged` are ranges of the heap that they name. The
-    /// long ones may be `homed`: [`DirectPool::make_homeable`] said so.
+    /// long ones may be `at_home`: [`DirectPool::make_homeable`] said so.
     #[cfg_attr(test, track_caller)]
     pub(super) fn append_commit(
         &self,
         writer: Writer,
         records: &mut Records,
         logged: impl Iterator<Item = Range<u64>>,
-        homed: bool,
+        at_home: bool,
     ) -> Result<u64, Error> {
-        let fate = Fate { kind: Kind::Commit, durable: self.commits_are_durable(), homed };
+        let fate = Fate { kind: Kind::Commit, durable: self.commits_are_durable(), at_home };
         let first = self.append(writer, records, fate, logged)?;
         Ok(first + records.len() as u64 - 1)
     }
@@ -79,7 +79,7 @@ impl DirectPool {
         records: &mut Records,
         logged: impl Iterator<Item = Range<u64>>,
     ) -> Result<(), Error> {
-        let fate = Fate { kind: Kind::Commit, durable: true, homed: false };
+        let fate = Fate { kind: Kind::Commit, durable: true, at_home: false };
         self.append(writer, records, fate, logged).map(drop)
     }
 
@@ -88,7 +88,7 @@ impl DirectPool {
         &self,
         Writer { slot, lane, first }: Writer,
         records: &mut Records,
-        Fate { kind, durable, homed }: Fate,
+        Fate { kind, durable, at_home }: Fate,
         logged: impl Iterator<Item = Range<u64>>,
     ) -> Result<u64, Error> {
         let mut shard = self.fit(slot, lane, records, kind)?;
@@ -103,14 +103,14 @@ impl DirectPool {
         let first = if first == 0 { sequence } else { first };
         let depends = self.unacknowledged.newest();
         let applied = self.applied.load(Ordering::Relaxed);
-        self.note_logged(logged, homed);
+        self.note_logged(logged, at_home);
         let shard = &mut *shard;
         let to = &mut shard.lanes[lane];
         if kind == Kind::Undo && to.open == 0 {
             to.open = sequence;
         }
         let stamp = Stamp { sequence, first, depends, kind };
-        to.append((self.medium.backing(), self.view()), records, stamp, applied, homed);
+        to.append((self.medium.backing(), self.view()), records, stamp, applied, at_home);
         let bytes: u64 = records.iter().map(Record::stride).sum();
         shard.tally.log_entries += count;
         shard.tally.bytes_logged += bytes;
@@ -125,7 +125,7 @@ impl DirectPool {
         } else {
             self.unacknowledged.raise(last);
         }
-        if homed {
+        if at_home {
             self.copy_long_home(records, shard).map_err(|error| self.poison(error))?;
         }
         // Long ranges came from the view just now.
@@ -135,9 +135,9 @@ impl DirectPool {
 
     /// Records name ranges of the heap; the long ones of them may go home at once.
     #[inline]
-    pub(super) fn note_logged(&self, ranges: impl Iterator<Item = Range<u64>>, homed: bool) {
+    pub(super) fn note_logged(&self, ranges: impl Iterator<Item = Range<u64>>, at_home: bool) {
         self.heap.log(ranges.map(|range| {
-            let pending = !homed || range.end - range.start < LONG_RANGE;
+            let pending = !at_home || range.end - range.start < LONG_RANGE;
             (range, pending)
         }));
     }

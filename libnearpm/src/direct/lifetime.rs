@@ -10,7 +10,7 @@ use nearpm_interface::seal;
 
 use super::DirectPool;
 use super::by_mechanism::ByMechanism;
-use super::habit;
+use super::mode_by_use;
 use super::known::Known;
 use super::lint::Linter;
 use super::once;
@@ -85,7 +85,7 @@ impl PoolType for DirectPool {
     fn start(Opening { request, medium, members, location }: Opening<'_>) -> Result<DirectPool, Error> {
         let options = request.options;
         let (medium, head) = (Arc::new(medium), *members.stripes.whole());
-        let mode = habit::mode(request.mode(), options, &medium);
+        let mode = mode_by_use::mode(request.mode(), options, &medium);
         let request = request.with_medium(&medium, &head);
         request.check(location)?;
         members.drop_left_lines(&medium)?;
@@ -279,7 +279,7 @@ impl DirectPool {
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();
         self.drop_segments(&segments)?;
         self.medium.put_word(POOL_CONFIRMED, 0);
-        self.note_habit(&shards);
+        self.note_use(&shards);
         // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);

@@ -46,7 +46,7 @@ pub(crate) struct Stamp {
 
 /// A record of old bytes in the log whose head is not there: nothing counts of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Headless {
+pub(crate) struct Unsealed {
     /// Offset in the pool.
     pub at: u64,
     /// Bytes of head and operations.
@@ -355,7 +355,7 @@ impl Lane {
         (backing, view): (&Backing, &View),
         records: &mut Records,
         applied: u64,
-        to: &mut Vec<Headless>,
+        to: &mut Vec<Unsealed>,
     ) {
         if self.held.is_none() {
             let last = self.segments[self.current].last;
@@ -372,7 +372,7 @@ impl Lane {
             let segment = &mut self.segments[self.current];
             segment.last = TO_COME;
             let nonce = segment.nonce;
-            to.push(Headless { at, bytes, nonce, sum: records.write_headless(index, backing, view, at) });
+            to.push(Unsealed { at, bytes, nonce, sum: records.write_unsealed(index, backing, view, at) });
         }
     }
 
@@ -389,7 +389,7 @@ impl Lane {
         }
     }
 
-    /// Writes records that fit. They count when a drain follows. Long ones that are `homed` need no more.
+    /// Writes records that fit. They count when a drain follows. Long ones that are `at_home` need no more.
     #[cfg_attr(test, track_caller)]
     pub fn append(
         &mut self,
@@ -397,7 +397,7 @@ impl Lane {
         records: &mut Records,
         stamp: Stamp,
         applied: u64,
-        homed: bool,
+        at_home: bool,
     ) {
         let (backing, view) = medium;
         let count = records.len();
@@ -423,7 +423,7 @@ impl Lane {
             let here = records.write(index, head, backing, view, at);
             let place = match here {
                 _ if stamp.kind == Kind::Undo => continue,
-                None if homed => continue,
+                None if at_home => continue,
                 Some(whole) if whole.len() < LONG_RECORD => {
                     self.pending.volatile.extend_from_slice(whole);
                     Place::Volatile(self.pending.volatile.len() - whole.len())

@@ -32,7 +32,7 @@
 //! | `once.rs` | new objects that are written once, to their place |
 //! | `known.rs` | which records are durable, and which of them a recovery will know to be |
 //! | `lint.rs` | finding faults of the program |
-//! | `habit.rs` | how the last program has used the pool, for the choice of a mode |
+//! | `mode_by_use.rs` | how the last program has used the pool, for the choice of a mode |
 //! | `shard.rs` | what each thread has for itself |
 //! | `snapshot.rs` | reads of the pool as it was, which no writer waits for |
 //! | `together.rs` | threads that wait for the card together |
@@ -44,7 +44,7 @@ mod by_mechanism;
 mod copies;
 mod differences;
 mod grow;
-mod habit;
+mod mode_by_use;
 mod known;
 mod lifetime;
 mod lint;

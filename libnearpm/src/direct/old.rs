@@ -21,7 +21,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, RecordHead};
 
-use super::log::{Headless, Stamp, Writer};
+use super::log::{Unsealed, Stamp, Writer};
 use super::persist::Copied;
 use super::pool::COMMIT_LANE;
 use super::records::{LONG_RANGE, Record, Records};
@@ -95,7 +95,7 @@ impl DirectPool {
         &self,
         Writer { slot, lane, .. }: Writer,
         records: &mut Records,
-        to: &mut Vec<Headless>,
+        to: &mut Vec<Unsealed>,
     ) -> Result<(), Error> {
         // The commit is to find room behind them.
         let limit = RecordHead::stride(self.record_limit());
@@ -127,7 +127,7 @@ impl DirectPool {
         old: &OldBytes,
         parts: &[Range<u64>],
     ) -> Result<u64, Error> {
-        let homed = records.has_long() && self.make_homeable(parts.iter().cloned())?;
+        let at_home = records.has_long() && self.make_homeable(parts.iter().cloned())?;
         let lies_over = |range| self.heap.may_be_logged(&range) && !planted(Fault::LeavesRecordsBeneath);
         if old.ranges.iter().any(lies_over) {
             self.truncate_beside(&self.truncation()?)?;
@@ -136,9 +136,9 @@ impl DirectPool {
         self.alive().map_err(|error| self.poison(error))?;
         let count = old.records.len() as u64 + records.len() as u64;
         let first = self.sequence.0.fetch_add(count, Ordering::Relaxed);
-        self.note_logged(parts.iter().cloned(), homed);
+        self.note_logged(parts.iter().cloned(), at_home);
         let shard = &mut *shard;
-        let done = self.write_over_old(shard, lane, records, homed, old, first);
+        let done = self.write_over_old(shard, lane, records, at_home, old, first);
         shard.lanes[lane].end_headless(Some(first + old.records.len() as u64 - 1));
         done.map_err(|error| self.poison(error))?;
         Ok(first + count - 1)
@@ -150,7 +150,7 @@ impl DirectPool {
         shard: &mut ShardState,
         lane: usize,
         records: &mut Records,
-        homed: bool,
+        at_home: bool,
         old: &OldBytes,
         first: u64,
     ) -> Result<(), Error> {
@@ -183,9 +183,9 @@ impl DirectPool {
         backing.drain()?;
         let stamp = Stamp { sequence: first + old.records.len() as u64, first, depends: 0, kind: Kind::Commit };
         let applied = self.applied.load(Ordering::Relaxed);
-        shard.lanes[lane].append((backing, self.view()), records, stamp, applied, homed);
+        shard.lanes[lane].append((backing, self.view()), records, stamp, applied, at_home);
         backing.drain()?;
-        if homed {
+        if at_home {
             self.copy_long_home(records, shard)?;
         }
         let bytes: u64 = records.iter().map(Record::stride).sum();

@@ -268,7 +268,7 @@ impl Records {
     /// Writes what is behind the head of a long record to its place in the pool, and gives its checksum. Nothing counts of it before a head comes
     /// there ([`RecordHead::over`]).
     #[cfg_attr(test, track_caller)]
-    pub fn write_headless(&mut self, index: usize, backing: &Backing, view: &View, at: u64) -> RecordSum {
+    pub fn write_unsealed(&mut self, index: usize, backing: &Backing, view: &View, at: u64) -> RecordSum {
         let range = self.records[index].long.clone().expect("it is a long one");
         let (first, sum) = stream_operations(None, &range, backing, view, at, &mut self.piece);
         backing.stream(at, &first);

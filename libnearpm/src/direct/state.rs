@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-use super::log::{Headless, WORTH_A_TRUNCATION, Writer};
+use super::log::{Unsealed, WORTH_A_TRUNCATION, Writer};
 use super::records::{HomeSum, LONG_RANGE, Record, Records};
 use super::{DirectPool, Mode, differences};
 use crate::error::Error;
@@ -35,7 +35,7 @@ pub(super) fn no_memory() -> impl FnOnce(TryReserveError) -> Error {
 /// Old bytes that the log keeps.
 #[derive(Default)]
 pub(super) struct OldBytes {
-    pub records: Vec<Headless>,
+    pub records: Vec<Unsealed>,
     pub ranges: IntervalSet,
 }
 

@@ -341,8 +341,8 @@ impl Transaction {
             // What the records name was left there when they were built.
             return pool.append_over_old(writer, &mut state.records, &state.old, &state.gaps);
         }
-        let homed = state.records.has_long() && pool.make_homeable(state.known.iter())?;
-        pool.append_commit(writer, &mut state.records, state.known.iter(), homed)
+        let at_home = state.records.has_long() && pool.make_homeable(state.known.iter())?;
+        pool.append_commit(writer, &mut state.records, state.known.iter(), at_home)
     }
 
     /// The commit is in the log: the index follows.

@@ -6,7 +6,7 @@ use nearpm_interface::media::{
     POOL_GROWN, POOL_MAGIC, POOL_NEXT_HEAD, POOL_OPENED, POOL_VERSION, PoolHead, RING_HEAD_BYTES, SEALED_VERSION,
     SPAN_VERSION,
 };
-use nearpm_interface::record::{POOL_APPLIED, POOL_HABIT};
+use nearpm_interface::record::{POOL_APPLIED, POOL_USE};
 use nearpm_interface::seal;
 
 use crate::damage::Class;
@@ -135,7 +135,7 @@ pub(crate) fn clear(medium: &Medium, head: &PoolHead) {
         medium.put_zeros(head.ring(lane), RING_HEAD_BYTES);
     }
     // All three words, which are neighbours.
-    medium.put(POOL_APPLIED, &[0; (POOL_HABIT - POOL_APPLIED) as usize + 8]);
+    medium.put(POOL_APPLIED, &[0; (POOL_USE - POOL_APPLIED) as usize + 8]);
     if head.version >= SEALED_VERSION {
         // Others do not grow.
         medium.put_word(POOL_GROWN, 0);

@@ -3,7 +3,7 @@
 mod differences;
 mod failures;
 mod fragmentation;
-mod habit;
+mod mode_by_use;
 mod home;
 mod large;
 mod old;

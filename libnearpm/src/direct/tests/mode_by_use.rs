@@ -1,6 +1,6 @@
 //! The mode that a pool is opened in, by how its last program has used it.
 
-use nearpm_interface::record::POOL_HABIT;
+use nearpm_interface::record::POOL_USE;
 
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
@@ -63,6 +63,6 @@ fn a_pool_is_opened_in_the_mode_that_its_last_program_would_have_liked() {
     assert_eq!(open(&file, &by_use).mode(), Mode::WorkingCopy);
     let mut image = memory.durable();
     assert_eq!(open(&TestMemory::from_image(image.clone()), &by_use).mode(), Mode::InPlace);
-    image[POOL_HABIT as usize + 3] ^= 4;
+    image[POOL_USE as usize + 3] ^= 4;
     assert_eq!(open(&TestMemory::from_image(image), &by_use).mode(), Mode::WorkingCopy);
 }

@@ -6,7 +6,7 @@
 
 use std::sync::MutexGuard;
 
-use nearpm_interface::record::POOL_HABIT;
+use nearpm_interface::record::POOL_USE;
 use nearpm_interface::seal;
 
 use super::shard::ShardState;
@@ -38,7 +38,7 @@ pub(super) fn mode(asked: Mode, options: &Options, medium: &Medium) -> Mode {
         return asked;
     }
     // Damaged, it says nothing.
-    match seal::open_word(medium.load_word(POOL_HABIT)) {
+    match seal::open_word(medium.load_word(POOL_USE)) {
         Some(IN_PLACE) => Mode::InPlace,
         _ => asked,
     }
@@ -46,13 +46,13 @@ pub(super) fn mode(asked: Mode, options: &Options, medium: &Medium) -> Mode {
 
 impl DirectPool {
     /// Remembers how this program has used the pool; durable with the next drain.
-    pub(super) fn note_habit(&self, shards: &[MutexGuard<'_, ShardState>]) {
+    pub(super) fn note_use(&self, shards: &[MutexGuard<'_, ShardState>]) {
         let outside: u64 = shards.iter().map(|shard| shard.outside_bytes).sum();
         let transactions: u64 = shards.iter().map(|shard| shard.tally.transactions).sum();
         if !self.options.mode_by_use || outside < LEAST_BYTES && transactions < LEAST_TRANSACTIONS {
             return;
         }
         let is_outside = outside > transactions.saturating_mul(BYTES_A_TRANSACTION);
-        self.medium.put_word(POOL_HABIT, seal::seal_word(if is_outside { IN_PLACE } else { WORKING_COPY }));
+        self.medium.put_word(POOL_USE, seal::seal_word(if is_outside { IN_PLACE } else { WORKING_COPY }));
     }
 }

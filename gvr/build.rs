@@ -1,4 +1,5 @@
-//! With the feature `mpi`: compiles the shim by the compiler of the MPI that is installed, and links that MPI.
+//! With the feature `mpi`: compiles the shim by the compiler of the MPI that is installed, and
+//! links that MPI.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/rma/mpi/shim.c");

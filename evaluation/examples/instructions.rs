@@ -1,13 +1,15 @@
-//! Counts the instructions of each path (`evaluation/paths.toml`), under Valgrind's callgrind, and prints them as TOML.
+//! Counts the instructions of each path (`evaluation/paths.toml`), under Valgrind's callgrind, and
+//! prints them as TOML.
 //!
 //! ```console
 //! $ cargo run --release -p nearpm-evaluation --example instructions > paths.toml
 //! $ cargo run --release -p nearpm-evaluation --example instructions -- --jobs 32 > paths.toml   # so many runs at once
 //! ```
 //!
-//! Each program runs on a card that is a mock, at two numbers of transactions, whose difference is divided by that of the numbers. What is executed inside of
-//! accesses to the card is not collected, and what is collected of checksums is taken away: the mock, which makes the copies inside of accesses, makes
-//! checksums, too, so that collection cannot be switched by both.
+//! Each program runs on a card that is a mock, at two numbers of transactions, whose difference is
+//! divided by that of the numbers. What is executed inside of accesses to the card is not
+//! collected, and what is collected of checksums is taken away: the mock, which makes the copies
+//! inside of accesses, makes checksums, too, so that collection cannot be switched by both.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -259,7 +261,8 @@ fn counted(arguments: &[String]) -> Result<u64> {
     Ok(collected - checksums)
 }
 
-/// Instructions a transaction of a run with such arguments and a number of transactions behind them.
+/// Instructions a transaction of a run with such arguments and a number of transactions behind
+/// them.
 fn a_transaction(arguments: &[&str]) -> Result<f64> {
     let of = |count: usize| {
         let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).chain([count.to_string()]).collect();

@@ -24,8 +24,8 @@ pub enum Event<'e> {
     Failed(&'e Case, &'e anyhow::Error),
 }
 
-/// Runs the cases that have no result, `jobs` at once. Their results are kept as they come; `tell` is told of each. `rtl` makes the cards of cases on
-/// the RTL.
+/// Runs the cases that have no result, `jobs` at once. Their results are kept as they come; `tell`
+/// is told of each. `rtl` makes the cards of cases on the RTL.
 ///
 /// # Errors
 /// If a profile is wrong, or cases fail: the others are run all the same.
@@ -66,7 +66,8 @@ pub fn run_all_charged(
             tell(Event::Found(case));
             return Ok(record);
         }
-        // A case is simulated by this thread alone, so that the thread's own clock is what it takes, whatever else the machine has to do.
+        // A case is simulated by this thread alone, so that the thread's own clock is what it
+        // takes, whatever else the machine has to do.
         let (start, busy) = (Instant::now(), processor_time()?);
         let outcome = run::run(case, profile, compute, rtl)?;
         let cpu_s = (processor_time()? - busy).as_secs_f64();

@@ -15,7 +15,8 @@ use crate::device::Device;
 pub enum Configuration {
     /// No crash consistency: the same loads and stores, no log, no write-back, no fence. The floor.
     Bare,
-    /// The processor, in the paper's way: each range's log entry is waited for by itself, and every fence waits for the card.
+    /// The processor, in the paper's way: each range's log entry is waited for by itself, and every
+    /// fence waits for the card.
     PaperCpu,
     /// The processor, on the library's best path: log entries under one fence, ordered by the link.
     Cpu,
@@ -25,9 +26,11 @@ pub enum Configuration {
     Software,
     /// Several cards; each waits for the others before it deletes recovery data.
     Delayed,
-    /// The processor, with undo logging in place that is as lean as it can be ([`nearpm_workloads::store::Lean`]): no write set, a fence a range.
+    /// The processor, with undo logging in place that is as lean as it can be
+    /// ([`nearpm_workloads::store::Lean`]): no write set, a fence a range.
     Lean,
-    /// The processor, on a working copy in ordinary memory, with packed redo records ([`nearpm::direct::DirectPool`]): what users have.
+    /// The processor, on a working copy in ordinary memory, with packed redo records
+    /// ([`nearpm::direct::DirectPool`]): what users have.
     WorkingCopy,
     /// The processor, on such a copy, whose commits the mechanism brings home.
     CopyCpu,
@@ -71,18 +74,21 @@ impl Configuration {
         Configuration::Software,
         Configuration::Delayed,
     ];
-    /// Ways without a card that are no mechanism of the paper's, each with the mechanism that it stands for: what it promises. The working copy is there with
-    /// both promises: durable when the commit returns, and waited for as seldom as epochs end.
+    /// Ways without a card that are no mechanism of the paper's, each with the mechanism that it
+    /// stands for: what it promises. The working copy is there with both promises: durable when the
+    /// commit returns, and waited for as seldom as epochs end.
     pub const BESIDE: [(Mechanism, Configuration); 3] = [
         (Mechanism::Undo, Configuration::Lean),
         (Mechanism::Redo, Configuration::WorkingCopy),
         (Mechanism::Checkpoint, Configuration::WorkingCopy),
     ];
-    /// What each mechanism is compared in where somebody may choose: pools by offsets, and working copies.
+    /// What each mechanism is compared in where somebody may choose: pools by offsets, and working
+    /// copies.
     pub const CHOSEN: [Configuration; 4] =
         [Configuration::Cpu, Configuration::Card, Configuration::CopyCpu, Configuration::CopyCard];
 
-    /// Everything that somebody may choose from on a machine with one card, and the floor before it.
+    /// Everything that somebody may choose from on a machine with one card, and the floor before
+    /// it.
     pub fn choices() -> Vec<(Mechanism, Configuration)> {
         let of_mechanisms = Mechanism::ALL.into_iter().flat_map(|mechanism| Self::CHOSEN.map(|of| (mechanism, of)));
         [(Mechanism::Undo, Configuration::Bare)].into_iter().chain(Self::BESIDE).chain(of_mechanisms).collect()
@@ -212,7 +218,8 @@ pub struct Case {
     /// What plays the card. Results from before there was a choice are of the model.
     #[serde(default, skip_serializing_if = "Device::is_model")]
     pub device: Device,
-    /// What the library's instructions are charged by. Results from before there was a choice are charged alike.
+    /// What the library's instructions are charged by. Results from before there was a choice are
+    /// charged alike.
     #[serde(default, skip_serializing_if = "Charge::is_alike")]
     pub charge: Charge,
 }

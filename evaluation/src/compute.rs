@@ -1,12 +1,16 @@
-//! What a program computes for, with the cost of memory left out as far as a cache can: measured natively, once, and stored.
+//! What a program computes for, with the cost of memory left out as far as a cache can: measured
+//! natively, once, and stored.
 //!
-//! The simulated host charges for accesses to memory, for checksums and for commands, not for instructions. So each transaction is charged
+//! The simulated host charges for accesses to memory, for checksums and for commands, not for
+//! instructions. So each transaction is charged
 //!
 //! - what the program takes by itself, on bare memory that lies in the cache;
-//! - what the library takes beside it, with the same mechanism and the processor's copies, on such memory. That holds the copies into the
-//!   cache as well, so that a card's column is charged with copying that it does not do, and not with the instructions that make a command: the same
-//!   time in each column;
-//! - for programs that serve requests, what reading a request from a socket and writing the answer takes.
+//! - what the library takes beside it, with the same mechanism and the processor's copies, on such
+//!   memory. That holds the copies into the cache as well, so that a card's column is charged with
+//!   copying that it does not do, and not with the instructions that make a command: the same time
+//!   in each column;
+//! - for programs that serve requests, what reading a request from a socket and writing the answer
+//!   takes.
 //!
 //! Times were taken on the machine that the file names, which is not the paper's.
 
@@ -30,7 +34,8 @@ pub use paths::{Paths, name as path};
 
 /// The stored measurement.
 const STORED: &str = include_str!("../compute.toml");
-/// Transactions of a measurement; few enough that what they touch stays in the cache. The first half touches every page of the log.
+/// Transactions of a measurement; few enough that what they touch stays in the cache. The first
+/// half touches every page of the log.
 const COUNT: usize = 2_000;
 /// Bytes of the log, which is used again and again.
 const RING_BYTES: u32 = 128 << 10;
@@ -163,7 +168,8 @@ pub fn processor_time() -> Result<Duration> {
 }
 
 fn workload(program: Program, seed: u64, count: usize) -> Box<dyn Workload> {
-    // Updates of records that are there: new ones would measure how the system gives memory to a process.
+    // Updates of records that are there: new ones would measure how the system gives memory to a
+    // process.
     program.make(&Setup { inputs: Inputs::Corrected, seed, count, share: 200, mix: Mix::Wtail })
 }
 
@@ -175,8 +181,8 @@ fn timed(count: usize, mut transaction: impl FnMut(usize) -> Result<()>) -> Resu
     Ok((processor_time()? - start).as_nanos() as f64 / (count - count / 2) as f64)
 }
 
-/// Memory whose lines stay in the cache: nothing is written back, nothing goes around the cache, and nothing is waited for. What that costs on a
-/// card the simulated host charges.
+/// Memory whose lines stay in the cache: nothing is written back, nothing goes around the cache,
+/// and nothing is waited for. What that costs on a card the simulated host charges.
 struct InCache(MappedMemory);
 
 impl InCache {
@@ -237,7 +243,8 @@ fn pool_in_cache(program: &dyn Workload, mechanism: Mechanism) -> Result<Pool> {
     Ok(pool)
 }
 
-/// Executes the first of `of` transactions of what is timed with the library, for a counter of instructions.
+/// Executes the first of `of` transactions of what is timed with the library, for a counter of
+/// instructions.
 ///
 /// # Errors
 /// If a pool in memory cannot be made.
@@ -249,7 +256,8 @@ pub fn execute(program: Program, mechanism: Mechanism, of: usize, count: usize) 
     Ok(())
 }
 
-/// What a server does for a request beside the transaction: it reads it from a socket and writes the answer. The client's side is not counted.
+/// What a server does for a request beside the transaction: it reads it from a socket and writes
+/// the answer. The client's side is not counted.
 fn request_ns(answer: &[u8]) -> Result<f64> {
     const REQUEST_BYTES: usize = 1_250;
     let (mut client, mut server) = UnixStream::pair().context("no pair of sockets")?;

@@ -40,8 +40,8 @@ pub struct Computer {
 }
 
 impl Computer {
-    /// A computer with so many transaction-level cards of the profile, each with room for `bytes` of pools.
-    /// The host is the profile's, or like it.
+    /// A computer with so many transaction-level cards of the profile, each with room for `bytes`
+    /// of pools. The host is the profile's, or like it.
     pub fn new(profile: &Profile, devices: usize, units: usize, host: Parameters, bytes: u64) -> Result<Computer> {
         let busy = Arc::new(Busy::default());
         let power = device::model(profile, units, &busy);
@@ -92,7 +92,8 @@ impl Computer {
         Ok(computer)
     }
 
-    /// Opens the cards and makes them known to the library, in the place of those of before a power cut.
+    /// Opens the cards and makes them known to the library, in the place of those of before a power
+    /// cut.
     pub fn open_cards(&mut self) -> Result<()> {
         self.cards.clear();
         for (device, name) in self.names.iter().enumerate() {
@@ -122,14 +123,15 @@ impl Computer {
         format!("card:{}/{pool}", self.names.join("+"))
     }
 
-    /// An identifier for a pool that no pool of another computer of the process has: cards wait for each other only where the identifier of the
-    /// pool is the only one of its kind.
+    /// An identifier for a pool that no pool of another computer of the process has: cards wait for
+    /// each other only where the identifier of the pool is the only one of its kind.
     pub fn pool_id(&self, pool: u32) -> u32 {
         1 + pool + (self.number as u32 & 0x00ff_ffff) * 64
     }
 
-    /// Spans in which cards worked on commands since the last call, in picoseconds, the earliest first. (Cards that work at once make one span
-    /// together, from the first that begins to the last that ends.) `None` of cards that do not say when they work.
+    /// Spans in which cards worked on commands since the last call, in picoseconds, the earliest
+    /// first. (Cards that work at once make one span together, from the first that begins to the
+    /// last that ends.) `None` of cards that do not say when they work.
     pub fn take_busy(&self) -> Option<Vec<(u64, u64)>> {
         let spans = self.busy.as_ref()?.take();
         Some(spans.into_iter().map(|(from, to)| (from * self.period_ps, to * self.period_ps)).collect())

@@ -1,5 +1,7 @@
-//! The paper's micro-benchmark (Fig. 17), and logs that nobody waits for, on either device: the host and the link of a profile, and the model or the RTL
-//! as its card. What the RTL gave is stored, so that the report needs no hardware tool chain; a test runs it anew and compares every digit.
+//! The paper's micro-benchmark (Fig. 17), and logs that nobody waits for, on either device: the
+//! host and the link of a profile, and the model or the RTL as its card. What the RTL gave is
+//! stored, so that the report needs no hardware tool chain; a test runs it anew and compares every
+//! digit.
 
 use anyhow::{Context, Result, ensure};
 use nearpm_sim::microbenchmark::{self, Point, SIZES};
@@ -27,7 +29,8 @@ enum What {
     Log,
 }
 
-/// A line of the table. Times are nanoseconds; those of a log are the processor's for a command of the card.
+/// A line of the table. Times are nanoseconds; those of a log are the processor's for a command of
+/// the card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -53,7 +56,8 @@ pub struct Copies {
     pub commit: String,
     /// Copies, by size.
     pub points: Vec<Point>,
-    /// Nanoseconds of the processor for an undo log of [`LOG_BYTES`] that it does not wait for, its fence included.
+    /// Nanoseconds of the processor for an undo log of [`LOG_BYTES`] that it does not wait for, its
+    /// fence included.
     pub log_ns: f64,
 }
 

@@ -1,4 +1,5 @@
-//! What plays the card of a case: the transaction-level model with the RTL's timing, or the RTL itself.
+//! What plays the card of a case: the transaction-level model with the RTL's timing, or the RTL
+//! itself.
 
 use std::sync::Arc;
 
@@ -42,7 +43,8 @@ impl Device {
 /// What makes cards, each time the power comes.
 pub type Cards = Box<dyn Power + Send + Sync>;
 
-/// Makes what makes Verilated cards of a clock in MHz. It is handed in by whoever has the hardware's tool chain, which this crate has not.
+/// Makes what makes Verilated cards of a clock in MHz. It is handed in by whoever has the
+/// hardware's tool chain, which this crate has not.
 pub type MakeRtl<'m> = dyn Fn(u64) -> Result<Cards> + Sync + 'm;
 
 /// Transaction-level cards of a profile, which say when they work on commands.
@@ -54,7 +56,8 @@ pub fn model(profile: &Profile, units: usize, busy: &Arc<Busy>) -> Cards {
 /// Verilated cards with the clock of a profile.
 ///
 /// # Errors
-/// If the profile's card is not the one that was built in RTL, nobody makes Verilated cards here, or they cannot be built.
+/// If the profile's card is not the one that was built in RTL, nobody makes Verilated cards here,
+/// or they cannot be built.
 pub fn rtl(profile: &Profile, units: usize, make: Option<&MakeRtl<'_>>) -> Result<Cards> {
     let (card, built) = (profile.card(units), Config::default());
     let is_built = |config: &Config| (config.timing, config.units, config.line_percent, config.ddr4);

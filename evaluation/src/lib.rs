@@ -22,8 +22,9 @@
 //! | [`summary`] | ratios, averages, deviations |
 //! | [`report`] | the page |
 //!
-//! Every time that [`run`] gives is **simulated**: the transaction-level card or the Verilated RTL, and the host model, with a profile's parameters. What a program
-//! computes for is measured natively once, and stored with the machine that measured it ([`compute`]).
+//! Every time that [`run`] gives is **simulated**: the transaction-level card or the Verilated RTL,
+//! and the host model, with a profile's parameters. What a program computes for is measured
+//! natively once, and stored with the machine that measured it ([`compute`]).
 
 pub mod bench;
 pub mod case;

@@ -100,7 +100,8 @@ impl Meter {
         result
     }
 
-    /// Time of waits of this thread since it began, each for no longer than a load from an idle card takes.
+    /// Time of waits of this thread since it began, each for no longer than a load from an idle
+    /// card takes.
     pub fn idle_waits_ps(&self) -> u64 {
         IDLE_WAITS_PS.get()
     }

@@ -1,7 +1,8 @@
-//! The programs on this processor, in pools in files, in wall-clock time: without crash consistency and with each mechanism.
+//! The programs on this processor, in pools in files, in wall-clock time: without crash consistency
+//! and with each mechanism.
 //!
-//! There is no card in it. The copies are the processor's, on the library's best path for memory that is mapped into the process; how stores become durable is
-//! the file system's ([`Flush`]).
+//! There is no card in it. The copies are the processor's, on the library's best path for memory
+//! that is mapped into the process; how stores become durable is the file system's ([`Flush`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,9 +31,9 @@ const STORED: &str = include_str!("../results/native.csv");
 /// What is run beside the mechanisms of pools: what is durable when it returns.
 pub const BESIDE: [(Mechanism, Configuration); 2] = [Configuration::BESIDE[0], Configuration::BESIDE[1]];
 
-/// Cases that are compared with each other, one seed of a program with one kind of inputs: without crash consistency, with each mechanism, and with what there
-/// is beside them. `count`
-/// transactions each, where not the scope's.
+/// Cases that are compared with each other, one seed of a program with one kind of inputs: without
+/// crash consistency, with each mechanism, and with what there is beside them. `count` transactions
+/// each, where not the scope's.
 pub fn groups(scope: &Scope, programs: &[Program], mechanisms: &[Mechanism], count: Option<usize>) -> Vec<Vec<Case>> {
     let mut groups = Vec::new();
     for seed in 1..=scope.seeds {
@@ -99,8 +100,8 @@ impl Files {
         self.path.to_string_lossy().into_owned()
     }
 
-    /// Makes a pool of so many bytes and removes it, so that what cannot be is said before anything is measured; gives how stores to it become
-    /// durable.
+    /// Makes a pool of so many bytes and removes it, so that what cannot be is said before anything
+    /// is measured; gives how stores to it become durable.
     ///
     /// # Errors
     /// If there is no room, or the folder cannot be written.
@@ -119,7 +120,8 @@ impl Files {
         flush
     }
 
-    /// Gives the place to `run`: its clock is that of this machine, and pools are prepared before it starts.
+    /// Gives the place to `run`: its clock is that of this machine, and pools are prepared before
+    /// it starts.
     pub fn with_place<T>(&self, survives: Survives, run: impl FnOnce(&Place<'_>) -> T) -> T {
         let start = Instant::now();
         run(&Place {
@@ -139,8 +141,9 @@ impl Files {
     }
 }
 
-/// Runs cases that are compared with each other: each once, one after the other, and so again for so many rounds behind one that warms up. Each round
-/// begins with another of them. Gives the timings of each case; `tell` is told of each run, those of the warm-up included.
+/// Runs cases that are compared with each other: each once, one after the other, and so again for
+/// so many rounds behind one that warms up. Each round begins with another of them. Gives the
+/// timings of each case; `tell` is told of each run, those of the warm-up included.
 ///
 /// # Errors
 /// If a case fails: see [`place::run`].
@@ -187,8 +190,9 @@ impl Setting {
     }
 }
 
-/// A case with all its rounds, as a line of the table of comma-separated values. Of what was timed the median, the least and the most of the rounds are
-/// there; counts are those of the last round, a transaction.
+/// A case with all its rounds, as a line of the table of comma-separated values. Of what was timed
+/// the median, the least and the most of the rounds are there; counts are those of the last round,
+/// a transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {

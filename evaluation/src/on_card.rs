@@ -1,7 +1,8 @@
-//! The programs on a card that is there, whatever it is reached by: undo logging, checkpointing and shadow paging, in the time of its transport.
+//! The programs on a card that is there, whatever it is reached by: undo logging, checkpointing and
+//! shadow paging, in the time of its transport.
 //!
-//! On a board that is wall-clock time, and all of it: the program's instructions, the library's, the link and the card. What another transport's clock
-//! says is for its label.
+//! On a board that is wall-clock time, and all of it: the program's instructions, the library's,
+//! the link and the card. What another transport's clock says is for its label.
 
 use anyhow::{Context, Result, ensure};
 use nearpm::Mechanism;

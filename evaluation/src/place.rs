@@ -1,7 +1,9 @@
-//! A program in a pool of its own, by the clock of the place where the pool lies: a card that is there, or a file.
+//! A program in a pool of its own, by the clock of the place where the pool lies: a card that is
+//! there, or a file.
 //!
-//! What such a clock says is for whoever reads it: these results are never put among simulated ones. They are not kept in a folder of results; the report
-//! shows those of files in a section of their own ([`crate::natively`]), and none of a card's.
+//! What such a clock says is for whoever reads it: these results are never put among simulated
+//! ones. They are not kept in a folder of results; the report shows those of files in a section of
+//! their own ([`crate::natively`]), and none of a card's.
 
 use std::fs::File;
 
@@ -18,7 +20,8 @@ use crate::compute::processor_time;
 use crate::run::LEAN_LOG_BYTES;
 use crate::served::{Alone, Served, synchronise};
 
-/// Bytes of the log, least and most: with the most the pages of an epoch fit, as on the simulated computers; with less epochs end earlier.
+/// Bytes of the log, least and most: with the most the pages of an epoch fit, as on the simulated
+/// computers; with less epochs end earlier.
 const RING_BYTES: [u64; 2] = [128 << 10, 4 << 20];
 /// Part of the room that is the log's.
 const RING_SHARE: u64 = 32;
@@ -39,7 +42,8 @@ pub struct Place<'p> {
     pub units: usize,
     /// What pools in files survive.
     pub survives: Survives,
-    /// Before the clock starts, half of the log is made usable and every page of a file is mapped, so that no transaction waits for either.
+    /// Before the clock starts, half of the log is made usable and every page of a file is mapped,
+    /// so that no transaction waits for either.
     pub is_prepared: bool,
 }
 
@@ -48,7 +52,8 @@ pub struct Place<'p> {
 pub struct Timing {
     /// What was run.
     pub case: Case,
-    /// Nanoseconds of the place's clock a transaction, from the first one's beginning until all are durable.
+    /// Nanoseconds of the place's clock a transaction, from the first one's beginning until all are
+    /// durable.
     pub ns_per_transaction: f64,
     /// Nanoseconds a transaction in which this thread had a processor.
     pub processor_ns: f64,
@@ -145,7 +150,8 @@ fn alone<S: Store>(
     memory: impl Fn(&S) -> &MappedMemory,
 ) -> Result<(Timing, Alone<S>)> {
     let Location::File(path) = Location::parse(location)? else { bail!("{case} has its memory in a file") };
-    // A pool's file has its bytes reserved, so that no store finds the medium full. Its first page is not touched, so that it is removed as a pool.
+    // A pool's file has its bytes reserved, so that no store finds the medium full. Its first page
+    // is not touched, so that it is removed as a pool.
     let bytes = place.pool_bytes(&*program);
     // Lean undo has its log and its tables besides.
     let further = if case.configuration == Configuration::Lean { LEAN_LOG_BYTES + bytes / 32 } else { 0 };

@@ -12,8 +12,8 @@ use crate::device::Device;
 pub const PAPER: &str = "paper-vcu118";
 /// The profile of this project's card.
 pub const OURS: &str = "vcu118-300";
-/// Profiles on which everything that somebody may choose from is run: this project's card with its memory cached as no PCIe card's is, with what a PCIe
-/// card gets, and in a CXL device.
+/// Profiles on which everything that somebody may choose from is run: this project's card with its
+/// memory cached as no PCIe card's is, with what a PCIe card gets, and in a CXL device.
 pub const COMPARED: [&str; 4] = [OURS, "vcu118-300-wc", "vcu118-300-uc", "cxl-type3"];
 /// Those of them whose cards differ from others in nothing but how the processor maps their memory.
 pub const WINDOWS: [&str; 2] = ["vcu118-300-wc", "vcu118-300-uc"];
@@ -56,8 +56,9 @@ impl Scope {
     /// Each once, as small as it can be: for tests.
     pub const TINY: Scope = Scope { share: 500, smaller_tables: true, seeds: 1, every_profile: false };
 
-    /// What a program's tables are divided by. They stay larger than the cache where the paper's are: in a cache, nothing is left for a card to
-    /// save. (Maps have no tables: with fewer insertions they are smaller, and fit. Of memcached's slab only what is set is touched.)
+    /// What a program's tables are divided by. They stay larger than the cache where the paper's
+    /// are: in a cache, nothing is left for a card to save. (Maps have no tables: with fewer
+    /// insertions they are smaller, and fit. Of memcached's slab only what is set is touched.)
     pub fn table_share(&self, program: Program) -> usize {
         match (self.smaller_tables, program) {
             (false, _) => 1,
@@ -100,18 +101,21 @@ impl Scope {
         }
     }
 
-    /// A case whose instructions are those of its path. Without crash consistency there are none to charge.
+    /// A case whose instructions are those of its path. Without crash consistency there are none to
+    /// charge.
     pub fn by_path(&self, profile: &str, program: Program, mechanism: Mechanism, configuration: Configuration) -> Case {
         let charge = if configuration == Configuration::Bare { Charge::Alike } else { Charge::Path };
         Case { charge, ..self.case(profile, program, mechanism, configuration) }
     }
 
-    /// Each case of [`Scope::choices_of_a_seed`], with every seed. They are no figures of the paper's, and no part of [`Scope::cases`].
+    /// Each case of [`Scope::choices_of_a_seed`], with every seed. They are no figures of the
+    /// paper's, and no part of [`Scope::cases`].
     pub fn choices(&self) -> Vec<Case> {
         self.seeded(self.choices_of_a_seed())
     }
 
-    /// What somebody may choose from on a machine: [`Configuration::choices`] on each profile that is compared.
+    /// What somebody may choose from on a machine: [`Configuration::choices`] on each profile that
+    /// is compared.
     fn choices_of_a_seed(&self) -> Vec<Case> {
         let all = Configuration::choices();
         let mut cases = Vec::new();
@@ -222,12 +226,14 @@ impl Scope {
     }
 }
 
-/// What the paper's tables are divided by where cases are run on the RTL, which has to carry the medium and simulates each cycle.
+/// What the paper's tables are divided by where cases are run on the RTL, which has to carry the
+/// medium and simulates each cycle.
 const RTL_SHARE: usize = 500;
 /// Transactions of a case there, where nobody says how many: enough that an epoch ends.
 pub const RTL_COUNT: usize = 70;
 
-/// Cases that are run on the RTL, and on the model beside it: every program and mechanism by the processor's best path and by one card, and the floor.
+/// Cases that are run on the RTL, and on the model beside it: every program and mechanism by the
+/// processor's best path and by one card, and the floor.
 pub fn on_both_devices(profiles: &[String], count: usize, seeds: u64) -> Vec<Case> {
     let scope = Scope { seeds, ..Scope::TINY };
     let is_run = |c: Configuration| matches!(c, Configuration::Bare | Configuration::Cpu | Configuration::Card);

@@ -1,4 +1,5 @@
-//! What the paper publishes in its text. Its figures have more, which nobody can read exactly: that is "not available" here.
+//! What the paper publishes in its text. Its figures have more, which nobody can read exactly: that
+//! is "not available" here.
 
 use nearpm::Mechanism;
 
@@ -11,13 +12,16 @@ pub struct Published {
     pub mechanism: Mechanism,
     /// Its name there.
     pub name: &'static str,
-    /// Share of the run time that crash consistency takes on the processor, in percent (section 2.1, Fig. 1a).
+    /// Share of the run time that crash consistency takes on the processor, in percent (section
+    /// 2.1, Fig. 1a).
     pub share: f64,
     /// Share of that which is data movement, in percent (section 2.1, Fig. 1b to 1d).
     pub movement: f64,
-    /// Average speed-up of the code regions (section 8.2.3, Fig. 15; the abstract has 6.97, 4.26 and 9.76).
+    /// Average speed-up of the code regions (section 8.2.3, Fig. 15; the abstract has 6.97, 4.26
+    /// and 9.76).
     pub region: f64,
-    /// Average speed-up of whole programs with one device, two with software synchronisation, two with delayed (section 8.2.4, Fig. 16).
+    /// Average speed-up of whole programs with one device, two with software synchronisation, two
+    /// with delayed (section 8.2.4, Fig. 16).
     pub whole: [f64; 3],
     /// Share of the run time that is parallel, in percent (section 8.2.2, Fig. 18).
     pub parallel: f64,
@@ -61,7 +65,8 @@ pub const WHOLE: [Configuration; 3] = [Configuration::Card, Configuration::Softw
 pub const TATP_REGION: f64 = 1.23;
 
 impl Published {
-    /// What Amdahl's law makes of the share and of the speed-up of the regions: the speed-up of a whole program.
+    /// What Amdahl's law makes of the share and of the speed-up of the regions: the speed-up of a
+    /// whole program.
     pub fn amdahl(&self) -> f64 {
         let share = self.share / 100.0;
         1.0 / (1.0 - share + share / self.region)

@@ -87,8 +87,9 @@ impl CardCore for Recorder {
     }
 }
 
-/// Runs so many transactions of a program with one card, and gives what arrived there from its power-up on: the driver's bring-up, the opening of
-/// the pool, the transactions with the time that program and library compute for, the end of the epoch.
+/// Runs so many transactions of a program with one card, and gives what arrived there from its
+/// power-up on: the driver's bring-up, the opening of the pool, the transactions with the time that
+/// program and library compute for, the end of the epoch.
 ///
 /// # Errors
 /// If something fails, or the pool does not hold what the program's model says.

@@ -1,9 +1,11 @@
-//! Time of a recovery: the power is cut while a transaction, an epoch or an applied log is under way, comes back, and the pool is opened.
+//! Time of a recovery: the power is cut while a transaction, an epoch or an applied log is under
+//! way, comes back, and the pool is opened.
 //!
-//! The time is simulated, from power-up until the library has the pool open: the card boots and finishes the commands that its save kept, the driver
-//! brings it up, and the library reads the log, restores or applies what has to be, and reads the tables of the heap. The processor's instructions and
-//! the operating system's boot are not in it. Recoveries are checked: a run in which a page that was under way holds anything but what it must
-//! is an error.
+//! The time is simulated, from power-up until the library has the pool open: the card boots and
+//! finishes the commands that its save kept, the driver brings it up, and the library reads the
+//! log, restores or applies what has to be, and reads the tables of the heap. The processor's
+//! instructions and the operating system's boot are not in it. Recoveries are checked: a run in
+//! which a page that was under way holds anything but what it must is an error.
 
 use anyhow::{Context, Result, bail, ensure};
 use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool};
@@ -90,13 +92,15 @@ fn options(mechanism: Mechanism, id: u32) -> Options {
     options.epoch_ops(0).durability(Durability::Durable).id(id)
 }
 
-/// Writes every second page of an object, `bytes` in all: neighbours would have one log entry together.
+/// Writes every second page of an object, `bytes` in all: neighbours would have one log entry
+/// together.
 fn write(pool: &Pool, object: u64, bytes: u64, value: u8) -> Result<(), Error> {
     pool.tx(|tx| (0..bytes / PAGE).try_for_each(|page| tx.write(object + 2 * page * PAGE, &[value; PAGE as usize])))
 }
 
-/// One recovery. Under way is: with undo logging a transaction that has written everything and not committed; with redo logging one that has just
-/// committed, whose log is being applied; with checkpointing and shadow paging an epoch that has written everything and not ended.
+/// One recovery. Under way is: with undo logging a transaction that has written everything and not
+/// committed; with redo logging one that has just committed, whose log is being applied; with
+/// checkpointing and shadow paging an epoch that has written everything and not ended.
 ///
 /// # Errors
 /// If a pool of this size does not take so much, or does not hold what it must afterwards.
@@ -125,7 +129,8 @@ pub fn run(profile: &Profile, mechanism: Mechanism, pool_bytes: u64, work_bytes:
 /// Does what the power cut is to meet, and cuts the power.
 fn under_way(pool: &Pool, machine: &Machine, mechanism: Mechanism, object: u64, bytes: u64) -> Result<(), Error> {
     if mechanism == Mechanism::Undo && bytes > 0 {
-        // The commit logs all pages, stores new values and ends; the cut comes when the card has the last page's log.
+        // The commit logs all pages, stores new values and ends; the cut comes when the card has
+        // the last page's log.
         let (event, count) = (Event::CommandAccepted, bytes / PAGE);
         machine.arm_cut(Cut::AfterEvent { event, count, delay_cycles: 1 }, SEED);
     }

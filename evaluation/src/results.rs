@@ -27,16 +27,18 @@ const FORM: u32 = 2;
 pub struct Record {
     /// Form of the file.
     pub form: u32,
-    /// Commit that the program was built from, with `-changed-` and a sum of the changes behind it where its sources had been changed; `unknown` where it was built outside git.
+    /// Commit that the program was built from, with `-changed-` and a sum of the changes behind it
+    /// where its sources had been changed; `unknown` where it was built outside git.
     pub commit: String,
-    /// What was charged, of [`charged`], so that a result of other charges is not taken for one of these;
-    /// empty where it was read from a table.
+    /// What was charged, of [`charged`], so that a result of other charges is not taken for one of
+    /// these; empty where it was read from a table.
     pub profile: String,
     /// What was run.
     pub case: Case,
     /// What it gave.
     pub outcome: Outcome,
-    /// Wall-clock time of the simulation, in seconds: it grows with what else the machine has to do.
+    /// Wall-clock time of the simulation, in seconds: it grows with what else the machine has to
+    /// do.
     pub wall_s: f64,
     /// What a processor was busy for with the simulation, in seconds.
     pub cpu_s: f64,
@@ -67,7 +69,8 @@ pub(crate) fn unfinished(process: u32) -> String {
     format!(".unfinished-{process}-")
 }
 
-/// Removes what processes that are gone have not finished. What cannot be removed is in nobody's way.
+/// Removes what processes that are gone have not finished. What cannot be removed is in nobody's
+/// way.
 pub(crate) fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -78,8 +81,9 @@ pub(crate) fn remove_unfinished(folder: &Path) {
     }
 }
 
-/// What a case is charged with, in a line: the profile's values, and where its library's instructions are
-/// charged by path, what these take. The count of these may be a file's that no commit has.
+/// What a case is charged with, in a line: the profile's values, and where its library's
+/// instructions are charged by path, what these take. The count of these may be a file's that no
+/// commit has.
 pub fn charged(case: &Case, profile: &Profile, compute: &Compute) -> String {
     let path = match case.charge {
         Charge::Path => compute.paths.library_ns(case).ok(),
@@ -96,7 +100,8 @@ fn values(profile: &Profile) -> String {
 }
 
 impl Results {
-    /// Opens a folder for results of a commit, and makes it where it is missing. Results of other commits count where `keeps`.
+    /// Opens a folder for results of a commit, and makes it where it is missing. Results of other
+    /// commits count where `keeps`.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -143,7 +148,8 @@ impl Results {
         Ok(record)
     }
 
-    /// Every result of the folder, or of a table that [`csv()`] has made. Files that are none are named in the second list.
+    /// Every result of the folder, or of a table that [`csv()`] has made. Files that are none are
+    /// named in the second list.
     ///
     /// # Errors
     /// If the folder cannot be read, or the table is none of results.
@@ -224,8 +230,8 @@ const CASE: [&str; 13] = [
 ];
 /// The one that older tables do not have: all of theirs is charged alike.
 const CHARGE: &str = "charge";
-/// Those behind them. `transactions` were run, which is `count` or, where threads do not divide it, a little less; `_ns` are nanoseconds a transaction,
-/// `_s` seconds of the simulation.
+/// Those behind them. `transactions` were run, which is `count` or, where threads do not divide it,
+/// a little less; `_ns` are nanoseconds a transaction, `_s` seconds of the simulation.
 const GIVEN: [&str; 8] =
     ["commit", "origin", "ns_per_transaction", "transactions", "wall_s", "cpu_s", "busy_ns", "overlap_ns"];
 
@@ -274,7 +280,8 @@ pub fn table<'l>(lines: impl Iterator<Item = Line<'l>>) -> String {
     String::from_utf8(writer.into_inner().expect(ROOM)).expect("all cells are text")
 }
 
-/// Reads what [`csv()`] has made. The library's counters are not in it, nor are the profile's values.
+/// Reads what [`csv()`] has made. The library's counters are not in it, nor are the profile's
+/// values.
 fn parse(text: &str) -> Result<Vec<Record>> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let columns = reader.headers()?.clone();

@@ -35,9 +35,11 @@ pub struct Outcome {
     pub transactions: usize,
     /// Where the processors' time went, all threads together.
     pub breakdown: BTreeMap<String, f64>,
-    /// Time in which cards worked on commands; `None` where they do not say it, as the RTL does not.
+    /// Time in which cards worked on commands; `None` where they do not say it, as the RTL does
+    /// not.
     pub busy_ns: Option<f64>,
-    /// Time in which cards worked on commands and no processor waited for a card's answer; `None` with it.
+    /// Time in which cards worked on commands and no processor waited for a card's answer; `None`
+    /// with it.
     pub overlap_ns: Option<f64>,
     /// The library's counters.
     pub counts: BTreeMap<String, u64>,
@@ -279,12 +281,14 @@ struct Rules<'r> {
     waits_per_entry_ns: f64,
     /// What a first touch costs that is found by a fault.
     fault_ns: f64,
-    /// Where fences wait for the card, a processor's commit is durable behind its fence, and the library's read-back behind it is not needed.
+    /// Where fences wait for the card, a processor's commit is durable behind its fence, and the
+    /// library's read-back behind it is not needed.
     forgives: bool,
 }
 
 impl Rules<'_> {
-    /// Threads with a pool each: cores that meet on the link, in the cards and at the driver's locks.
+    /// Threads with a pool each: cores that meet on the link, in the cards and at the driver's
+    /// locks.
     fn each_on_its_own(&self, pools: &mut [Pooled]) -> Result<Vec<Core>> {
         let work = |pool| move || self.all_of(pool);
         let cores = self.computer.machine.on_cores(pools.iter_mut().map(work).collect());
@@ -300,8 +304,8 @@ impl Rules<'_> {
         Ok(core)
     }
 
-    /// Threads that share a pool, which one of them has at a time: the core that is behind goes next. What it does besides, the others do at the
-    /// same time.
+    /// Threads that share a pool, which one of them has at a time: the core that is behind goes
+    /// next. What it does besides, the others do at the same time.
     fn by_turns(&self, pool: &mut Pooled) -> Result<Vec<Core>> {
         let mut cores = vec![Core::default(); self.case.threads];
         while pool.served.is_due() {
@@ -343,8 +347,8 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// Does something whose read-backs a core is forgiven, if any are: as long as they take from an idle card. What a busy one takes beyond that a fence
-    /// would wait for as well.
+    /// Does something whose read-backs a core is forgiven, if any are: as long as they take from an
+    /// idle card. What a busy one takes beyond that a fence would wait for as well.
     fn without_read_backs<T>(&self, core: &mut Core, work: impl FnOnce() -> T) -> T {
         let before_ps = self.computer.meter.idle_waits_ps();
         let done = work();

@@ -12,11 +12,13 @@ use crate::case::{Case, Configuration};
 
 /// Transactions of an epoch, and between two calls that make asynchronous commits durable.
 pub const EPOCH: usize = 64;
-/// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the authors' code.
-/// On a simulated computer each is found by a write-protection fault, for which the profile has a time.
+/// With released inputs a checkpoint or shadow epoch is cut at so many first touches, as in the
+/// authors' code. On a simulated computer each is found by a write-protection fault, for which the
+/// profile has a time.
 pub const RELEASED_TOUCHES: u64 = 5;
 
-/// Makes a pool with what a program works on, and closes it. What is in a file has reached its medium then.
+/// Makes a pool with what a program works on, and closes it. What is in a file has reached its
+/// medium then.
 ///
 /// # Errors
 /// If the pool cannot be made or filled.
@@ -30,7 +32,8 @@ pub fn fill(options: &Options, location: &str, bytes: u64, program: &dyn Workloa
     synchronise(location)
 }
 
-/// Lets what was stored to a file reach its medium, so that the system does not write it while time is taken.
+/// Lets what was stored to a file reach its medium, so that the system does not write it while time
+/// is taken.
 pub fn synchronise(location: &str) -> Result<()> {
     if let Location::File(path) = Location::parse(location)? {
         let written = File::open(&path).and_then(|file| file.sync_all());
@@ -70,7 +73,8 @@ pub struct Served {
     since: u64,
 }
 
-/// Pages that were touched first in their epoch, by the counters of a pool; none where no epoch ends by these.
+/// Pages that were touched first in their epoch, by the counters of a pool; none where no epoch
+/// ends by these.
 fn touched(mechanism: Option<Mechanism>, pool: &Pool) -> u64 {
     match mechanism {
         None => 0,
@@ -80,7 +84,8 @@ fn touched(mechanism: Option<Mechanism>, pool: &Pool) -> u64 {
 }
 
 impl Served {
-    /// Makes and fills a pool, and opens it as a case has it; so many bytes of its log are made usable at once.
+    /// Makes and fills a pool, and opens it as a case has it; so many bytes of its log are made
+    /// usable at once.
     ///
     /// # Errors
     /// If it cannot be made, filled or opened.
@@ -112,7 +117,8 @@ impl Served {
         if log_bytes > 0 {
             pool.reserve_log(log_bytes)?;
         }
-        // The root is loaded last: on a simulated computer what is in the cache then is the same for each case.
+        // The root is loaded last: on a simulated computer what is in the cache then is the same
+        // for each case.
         let (root, before, location) = (pool.root()?, pool.statistics(), location.to_owned());
         Ok(Served { program, pool, options, location, before, root, done: 0, by_touches, touched: 0, since: 0 })
     }
@@ -145,8 +151,9 @@ impl Served {
         self.by_touches.map(|_| self.touched)
     }
 
-    /// Takes a transaction into account, with what [`Served::touches`] says behind it: whether the epoch is to be cut now, or asynchronous commits are to be made
-    /// durable. Then the next one begins.
+    /// Takes a transaction into account, with what [`Served::touches`] says behind it: whether the
+    /// epoch is to be cut now, or asynchronous commits are to be made durable. Then the next one
+    /// begins.
     pub fn ends_an_epoch(&mut self, touches: Option<u64>) -> bool {
         let most = if touches.is_some() { RELEASED_TOUCHES } else { EPOCH as u64 };
         self.since += touches.unwrap_or(1);
@@ -194,7 +201,8 @@ impl Served {
     }
 }
 
-/// A program on a store that is its own: bare memory, or a baseline without epochs whose commits are durable when they return.
+/// A program on a store that is its own: bare memory, or a baseline without epochs whose commits
+/// are durable when they return.
 pub struct Alone<S> {
     program: Box<dyn Workload>,
     store: S,

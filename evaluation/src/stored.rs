@@ -1,6 +1,8 @@
-//! The simulated results that are stored beside the sources: which tables there are, what is in each, and how all are made anew.
+//! The simulated results that are stored beside the sources: which tables there are, what is in
+//! each, and how all are made anew.
 //!
-//! What is measured on a processor ([`crate::natively`], [`crate::compute`]) and the RTL's copies ([`crate::copies`]) are tables of other forms.
+//! What is measured on a processor ([`crate::natively`], [`crate::compute`]) and the RTL's copies
+//! ([`crate::copies`]) are tables of other forms.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -62,8 +64,8 @@ impl Table {
     }
 }
 
-/// The cases of some tables, each once: those that took longest by the tables of a folder come first, so that nothing long is left for the end, and of
-/// what is in no table of it nobody knows.
+/// The cases of some tables, each once: those that took longest by the tables of a folder come
+/// first, so that nothing long is left for the end, and of what is in no table of it nobody knows.
 pub fn cases(tables: &[Table], folder: &Path) -> Vec<Case> {
     let stored = tables.iter().flat_map(|table| table.stored(folder).unwrap_or_default());
     let took: HashMap<Case, f64> = stored.map(|record| (record.case, record.cpu_s)).collect();
@@ -75,10 +77,12 @@ pub fn cases(tables: &[Table], folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// Runs what tables lack, `jobs` cases at once, with instructions charged as `compute` has them, and writes each anew into a folder when all of it is there. `tell` is told of each case.
+/// Runs what tables lack, `jobs` cases at once, with instructions charged as `compute` has them,
+/// and writes each anew into a folder when all of it is there. `tell` is told of each case.
 ///
 /// # Errors
-/// If cases fail, or a table cannot be written: then no table is written, and the results that were found are kept.
+/// If cases fail, or a table cannot be written: then no table is written, and the results that were
+/// found are kept.
 pub fn make(
     compute: &Compute,
     tables: &[Table],

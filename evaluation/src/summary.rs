@@ -88,7 +88,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of records of the model, since those of the RTL are not to be mixed with them; where several set-ups were run, the one of which most was, however many seeds it had; of two, the one nearer to the paper's.
+    /// Of records of the model, since those of the RTL are not to be mixed with them; where several
+    /// set-ups were run, the one of which most was, however many seeds it had; of two, the one
+    /// nearer to the paper's.
     pub fn new(records: &[Record]) -> Summary {
         let records: Vec<&Record> = records.iter().filter(|record| record.case.device.is_model()).collect();
         let run = |scope: &Scope| {
@@ -196,8 +198,8 @@ impl Summary {
         })
     }
 
-    /// How much faster what crash consistency adds would be than under a baseline if nothing were left of it but the library's instructions, which each
-    /// configuration is charged with alike.
+    /// How much faster what crash consistency adds would be than under a baseline if nothing were
+    /// left of it but the library's instructions, which each configuration is charged with alike.
     pub fn region_limit(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
@@ -205,7 +207,8 @@ impl Summary {
         })
     }
 
-    /// How much faster whole programs would be than under a baseline if nothing were left of crash consistency but the library's instructions.
+    /// How much faster whole programs would be than under a baseline if nothing were left of crash
+    /// consistency but the library's instructions.
     pub fn whole_with_instructions(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let time = |configuration| Some(self.outcome(s, program, configuration, seed)?.per_transaction());
@@ -219,8 +222,9 @@ impl Summary {
         Some(computed(Configuration::Card)? - computed(Configuration::Bare)?)
     }
 
-    /// How much faster whole programs would be than under a baseline without crash consistency, if threads were in each other's way only where they
-    /// have one pool together: then one works on it at a time.
+    /// How much faster whole programs would be than under a baseline without crash consistency, if
+    /// threads were in each other's way only where they have one pool together: then one works on
+    /// it at a time.
     pub fn whole_limit(&self, s: &Selection, program: Program, baseline: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let floor = self.outcome(&Selection { threads: 1, ..s.clone() }, program, Configuration::Bare, seed)?;
@@ -231,7 +235,8 @@ impl Summary {
         })
     }
 
-    /// Share of what crash consistency adds which is data movement, in percent: loads, stores and write-backs of the card's memory.
+    /// Share of what crash consistency adds which is data movement, in percent: loads, stores and
+    /// write-backs of the card's memory.
     pub fn movement(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let added = self.outcome(s, program, of, seed)?.per_transaction()
@@ -277,14 +282,14 @@ impl Summary {
         Some(outcome.breakdown.iter().map(|(kind, ns)| (kind.clone(), each(ns))).collect())
     }
 
-    /// The mean over the nine programs, of each seed, and the mean of these: its deviation is that of averages. `None` where a program is missing.
-    /// `value` is asked for a summary of one seed.
+    /// The mean over the nine programs, of each seed, and the mean of these: its deviation is that
+    /// of averages. `None` where a program is missing. `value` is asked for a summary of one seed.
     pub fn average(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
         self.over_programs(value, |values| values.mean())
     }
 
-    /// As [`Summary::average`], the geometric mean: of ratios it is the same whichever of the two is the baseline, and one program that gains much does not
-    /// make it.
+    /// As [`Summary::average`], the geometric mean: of ratios it is the same whichever of the two
+    /// is the baseline, and one program that gains much does not make it.
     pub fn geometric(&self, value: impl Fn(&Summary, Program) -> Option<Mean>) -> Option<Mean> {
         self.over_programs(value, |values| values.geometric_mean())
     }

@@ -1,7 +1,9 @@
-//! Working copies ([`DirectPool`]) as cases have them: commits by records, or brought home by the case's mechanism.
+//! Working copies ([`DirectPool`]) as cases have them: commits by records, or brought home by the
+//! case's mechanism.
 //!
-//! Where the mechanism has epochs, commits are asynchronous and made durable as seldom as epochs end elsewhere, so that each way promises what others
-//! of its mechanism do. With a commit that is durable when it returns each would be an epoch of its own.
+//! Where the mechanism has epochs, commits are asynchronous and made durable as seldom as epochs
+//! end elsewhere, so that each way promises what others of its mechanism do. With a commit that is
+//! durable when it returns each would be an epoch of its own.
 
 use anyhow::{Context, Result};
 use nearpm::direct::DirectPool;
@@ -22,7 +24,8 @@ pub fn options(case: &Case, ring_bytes: u32) -> Options {
     options.mechanism(case.mechanism).engine(case.configuration.engine()).lanes(1).ring_bytes(ring_bytes)
 }
 
-/// Makes a pool with what a program works on, which is filled by records, whatever brings commits home later.
+/// Makes a pool with what a program works on, which is filled by records, whatever brings commits
+/// home later.
 ///
 /// # Errors
 /// If the pool cannot be made or filled.
@@ -32,8 +35,8 @@ pub fn prepare(program: Box<dyn Workload>, options: &Options, location: &str, by
     Alone::prepare(program, DirectPool::open(location, &by_records)?)
 }
 
-/// Does the transactions of a case, up to a number of them, and makes durable what is behind each; the pool of `store` is `pool`'s. `before` is called
-/// before each.
+/// Does the transactions of a case, up to a number of them, and makes durable what is behind each;
+/// the pool of `store` is `pool`'s. `before` is called before each.
 ///
 /// # Errors
 /// If one of them fails.

@@ -1,7 +1,10 @@
-//! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`, which are made of them.
+//! The stored results of the quick and of the full form, and the tables of `docs/evaluation.md`,
+//! which are made of them.
 //!
-//! `nearpm bench stored` makes all simulated ones anew, `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and
-//! `NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'` writes the tables anew.
+//! `nearpm bench stored` makes all simulated ones anew,
+//! `nearpm bench --native --csv evaluation/results/native.csv` measures anew, and
+//! `NEARPM_BLESS=1 cargo nextest run --workspace --release -E
+//! 'binary(documented)'` writes the tables anew.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -94,7 +97,8 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
     }
 }
 
-/// A change of the library that only some configuration meets, under some mechanisms, has those results made anew and no others; the page says which.
+/// A change of the library that only some configuration meets, under some mechanisms, has those
+/// results made anew and no others; the page says which.
 #[test]
 fn the_stored_results_are_each_case_of_their_form_and_a_configuration_is_of_one_commit() {
     for table in stored::ALL {
@@ -121,7 +125,8 @@ fn todays_program_gives_the_stored_results() {
         let program = if case.charge.is_alike() { Program::Tpcc } else { Program::Btree };
         case.program == program && case.inputs == Inputs::Corrected && case.units == UNITS && case.threads == 1
     };
-    // Each thread's pool is as dear as the first one's; how threads share a core, the link and a card shows with two.
+    // Each thread's pool is as dear as the first one's; how threads share a core, the link and a
+    // card shows with two.
     let many = if nearpm_tier::thorough() { MANY_THREADS } else { 2 };
     let threads = |case: &Case| case.program == Program::Memcached && case.threads == many && case.units == UNITS;
     let tried_quick = |case: &Case| match &*case.profile {
@@ -149,7 +154,8 @@ fn todays_program_gives_the_stored_results() {
     for record in tried {
         let profile = Profile::load(&record.case.profile).unwrap();
         let today = run::run(&record.case, &profile, &compute, None).unwrap_or_else(|e| panic!("{e:#}"));
-        // To the digits that a file of results keeps: with fewer, what was rounded once is rounded again.
+        // To the digits that a file of results keeps: with fewer, what was rounded once is rounded
+        // again.
         let [today, stored] = [&today, &record.outcome].map(|outcome| format!("{:.3}", outcome.per_transaction()));
         if today != stored {
             differ.push(format!("{}: {today} ns a transaction, stored {stored}", record.case));

@@ -47,7 +47,8 @@ fn a_case_gives_the_same_each_time() {
     assert_eq!(ran(&threads), ran(&threads));
 }
 
-/// Threads with a pool each meet on the link and in the card, but do not wait for each other's loads.
+/// Threads with a pool each meet on the link and in the card, but do not wait for each other's
+/// loads.
 #[test]
 fn memcacheds_threads_overlap() {
     for configuration in [Configuration::Cpu, Configuration::Card] {
@@ -86,7 +87,8 @@ fn lean_undo_and_working_copies_are_run_and_charged_by_their_paths() {
             assert_eq!(outcome, ran(&case), "{case}");
             let bare = ran(&Scope::TINY.by_path(profile, Program::Btree, mechanism, Configuration::Bare));
             assert!(outcome.counts["fences"] >= case.count as u64, "{outcome:?}");
-            // A working copy loads nothing over the link, which without crash consistency all is loaded over.
+            // A working copy loads nothing over the link, which without crash consistency all is
+            // loaded over.
             let is_slower = outcome.ns > bare.ns || configuration == Configuration::WorkingCopy;
             assert!(is_slower && outcome.breakdown["fence"] > 0.0, "{case}: {outcome:?}, bare {bare:?}");
             assert_eq!(outcome.breakdown["load"] > 0.0, configuration == Configuration::Lean, "{case}: {outcome:?}");
@@ -101,7 +103,8 @@ fn lean_undo_and_working_copies_are_run_and_charged_by_their_paths() {
     assert!(run::run(&wrong, &profile(OURS), &Compute::stored().unwrap(), None).is_err());
 }
 
-/// Commits of working copies that a mechanism brings home: by commands where a card does it, by none where the processor does.
+/// Commits of working copies that a mechanism brings home: by commands where a card does it, by
+/// none where the processor does.
 #[test]
 fn working_copies_are_run_with_each_mechanism_by_processor_and_card() {
     for mechanism in Mechanism::ALL {
@@ -158,7 +161,8 @@ fn what_is_there_is_not_run_again() {
     let (records, others) = Results::all(folder.path()).unwrap();
     assert_eq!((records.len(), others.len()), (2, 1));
     assert_eq!(count(&results), 1);
-    // Another profile's result is none of this one, nor is another commit's without being asked for.
+    // Another profile's result is none of this one, nor is another commit's without being asked
+    // for.
     std::fs::write(&file, text.replace("load_miss_ns=436", "load_miss_ns=437")).unwrap();
     assert_eq!(count(&results), 1);
     std::fs::write(&file, text.replace(COMMIT, "0123456789ab")).unwrap();
@@ -177,7 +181,8 @@ fn a_case_that_fails_does_not_stop_the_others() {
     assert!(results.find(&good, &charged(&good, &profile(OURS), &Compute::stored().unwrap())).is_some());
 }
 
-/// A table of results is as good as their folder, and each figure's command is the one that made its results.
+/// A table of results is as good as their folder, and each figure's command is the one that made
+/// its results.
 #[test]
 fn a_figures_command_names_seeds_profiles_and_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +238,8 @@ fn nothing_goes_beyond_its_limit(summary: &Summary) {
             let s = Selection { threads, ..Selection::new(profile, Mechanism::Undo) };
             let what = format!("{profile} {} with {threads} threads", program.name());
             below(summary.whole(&s, program, card, base), summary.whole_limit(&s, program, base), &what);
-            // The paper's baseline is not faster than the best path while the card is not busy: its fences take as long whether it is or not.
+            // The paper's baseline is not faster than the best path while the card is not busy: its
+            // fences take as long whether it is or not.
             if threads <= 4 {
                 let over_paper = summary.whole(&s, program, card, base);
                 below(summary.whole(&s, program, card, Configuration::Cpu), over_paper, &what);
@@ -336,7 +342,8 @@ fn every_published_average_has_its_prediction(records: &[Record]) {
         assert!(comparison.deviation().is_some_and(f64::is_finite), "{comparison:?}");
         assert!(comparison.predicted[1].is_some() && comparison.ours.is_some(), "{comparison:?}");
     }
-    // The paper's baseline is never faster than the best path, which is never faster than the floor.
+    // The paper's baseline is never faster than the best path, which is never faster than the
+    // floor.
     for program in Program::ALL {
         for mechanism in Mechanism::ALL {
             for inputs in Inputs::ALL {

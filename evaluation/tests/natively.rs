@@ -1,4 +1,5 @@
-//! Programs on this processor, in files: what they leave, what is said of the place, and how they are measured beside each other.
+//! Programs on this processor, in files: what they leave, what is said of the place, and how they
+//! are measured beside each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -193,7 +194,8 @@ fn a_place_says_how_stores_become_durable_and_is_as_it_was() {
     assert_eq!(files_in(folder.path()), Vec::<PathBuf>::new());
 }
 
-/// What a bench that was killed has left is removed by the next one; what is somebody else's is not.
+/// What a bench that was killed has left is removed by the next one; what is somebody else's is
+/// not.
 #[test]
 fn leftovers_are_removed_and_files_of_others_are_not() {
     let folder = tempfile::tempdir().unwrap();

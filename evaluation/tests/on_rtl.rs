@@ -1,4 +1,5 @@
-//! The Verilated RTL as the device of the evaluation: the model is near it, and results of both are kept apart.
+//! The Verilated RTL as the device of the evaluation: the model is near it, and results of both are
+//! kept apart.
 
 use std::sync::OnceLock;
 
@@ -16,7 +17,8 @@ use nearpm_sim::profile::Profile;
 use nearpm_sim::rtl::{Options, RtlCards};
 use nearpm_workloads::programs::Program;
 
-/// The times of the two devices are within this part of each other. Found were at most 0.017 with the copies, and 0.01 with the programs.
+/// The times of the two devices are within this part of each other. Found were at most 0.017 with
+/// the copies, and 0.01 with the programs.
 const BOUND: f64 = 0.03;
 
 fn verilated(mhz: u64) -> Result<Cards> {
@@ -54,7 +56,8 @@ fn copies_take_as_long_on_the_rtl_as_is_stored_and_as_on_the_model() {
     assert!(is_near(rtl.log_ns, model.log_ns), "{} {}", rtl.log_ns, model.log_ns);
 }
 
-/// Every run's pool is compared with the program's own model at its end, on both devices. What the library did there is the same, too.
+/// Every run's pool is compared with the program's own model at its end, on both devices. What the
+/// library did there is the same, too.
 #[test]
 fn programs_take_as_long_on_the_rtl_as_on_the_model_and_do_the_same() {
     let tried = [(Program::Tatp, Mechanism::Undo), (Program::Btree, Mechanism::Checkpoint)];

@@ -1,4 +1,5 @@
-//! The tables of results that are stored: made anew in one go, and told by which commit's program each was made.
+//! The tables of results that are stored: made anew in one go, and told by which commit's program
+//! each was made.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,6 +1,7 @@
-/* Checkpoints by FTI (github.com/leobago/fti) of 16 MiB a rank to the local level, beside `nearpm gvr bench --only durable`: how long the
- * program waits for one, the best of several, and that a restart brings the bytes back. docs/gvr.md says how it is built.
- * Arguments: the configuration; the second run of the same folders is the restart. */
+/* Checkpoints by FTI (github.com/leobago/fti) of 16 MiB a rank to the local level, beside
+ * `nearpm gvr bench --only durable`: how long the program waits for one, the best of several, and
+ * that a restart brings the bytes back. docs/gvr.md says how it is built. Arguments: the
+ * configuration; the second run of the same folders is the restart. */
 #include <fti.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
-/* Puts, gets and accumulates of Global Arrays (github.com/GlobalArrays/ga) as `nearpm gvr bench` measures them: rank 0 on the part of the
- * last rank, the best of many batches, nanoseconds each; and a copy of the array, which is what a version costs there. What was put is
- * read back and compared first. docs/gvr.md says how it is built. */
+/* Puts, gets and accumulates of Global Arrays (github.com/GlobalArrays/ga) as `nearpm gvr bench`
+ * measures them: rank 0 on the part of the last rank, the best of many batches, nanoseconds each;
+ * and a copy of the array, which is what a version costs there. What was put is read back and
+ * compared first. docs/gvr.md says how it is built. */
 #include <armci.h>
 #include <ga.h>
 #include <macdecls.h>

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Ours and the peers that docs/gvr.md names, on two ranks, one after the other, as many times as the last argument says.
+# Ours and the peers that docs/gvr.md names, on two ranks, one after the other, as many times as the
+# last argument says.
 #
 #   gvr/peers/run.sh NEARPM_GVR PREFIX [TIMES]
 #
-# NEARPM_GVR is a nearpm-gvr that was built with `--features mpi`; PREFIX is where SCR and VELOC were installed, and FTI below fti/. Files go
-# to a new folder of /dev/shm (WORK names another place), which is removed.
+# NEARPM_GVR is a nearpm-gvr that was built with `--features mpi`; PREFIX is where SCR and VELOC
+# were installed, and FTI below fti/. Files go to a new folder of /dev/shm (WORK names another
+# place), which is removed.
 set -eu
 ours=$(realpath "$1") prefix=$(realpath "$2") times=${3:-2} here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d "${WORK:-/dev/shm}/gvr-peers.XXXXXX")

@@ -1,6 +1,8 @@
-/* Checkpoints by SCR (github.com/LLNL/scr) of 16 MiB a rank, beside `nearpm gvr bench --only durable`: how long the program waits for one,
- * the best of several, and that a restart brings the bytes back. SCR gives places for files and copies these; the program writes them.
- * docs/gvr.md says how it is built. The second run in the same folder is the restart. */
+/* Checkpoints by SCR (github.com/LLNL/scr) of 16 MiB a rank, beside
+ * `nearpm gvr bench --only durable`: how long the program waits for one, the best of several, and
+ * that a restart brings the bytes back. SCR gives places for files and copies these; the program
+ * writes them. docs/gvr.md says how it is built. The second run in the same folder is the
+ * restart. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <scr.h>

@@ -1,6 +1,8 @@
-/* Checkpoints by VELOC (github.com/ECP-VeloC/VELOC) of 16 MiB a rank, beside `nearpm gvr bench --only durable`: how long the program waits
- * for one, when it has been moved to the persistent folder, the best of several, and that a restart brings the bytes back. docs/gvr.md says
- * how it is built. Arguments: the configuration; the second run of the same folders is the restart. */
+/* Checkpoints by VELOC (github.com/ECP-VeloC/VELOC) of 16 MiB a rank, beside
+ * `nearpm gvr bench --only durable`: how long the program waits for one, when it has been moved to
+ * the persistent folder, the best of several, and that a restart brings the bytes back. docs/gvr.md
+ * says how it is built. Arguments: the configuration; the second run of the same folders is the
+ * restart. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

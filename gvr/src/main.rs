@@ -14,7 +14,8 @@ struct Arguments {
     command: GvrCommand,
 }
 
-/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the signal, and printing would panic.
+/// A reader that goes away, as `head` does, ends the program without a word. Rust ignores the
+/// signal, and printing would panic.
 #[cfg(unix)]
 fn end_with_the_pipe() {
     // SAFETY: no thread runs yet, and the default action calls nothing of this program.
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
     match command(&Arguments::parse().command) {
         Ok(status) => status,
         Err(error) => {
-            // At once: several ranks write to one terminal. Where nobody reads it, nobody misses it.
+            // At once: several ranks write to one terminal. Where nobody reads it, nobody misses
+            // it.
             let _ = std::io::stderr().write_all(format!("nearpm-gvr: {error}\n").as_bytes());
             ExitCode::FAILURE
         }

@@ -18,8 +18,9 @@ impl World {
         World { rma: Rc::new(rma) }
     }
 
-    /// The world that this process was started for: by `nearpm gvr run`, or, where MPI is built in, by `mpiexec`. `window` is how many
-    /// bytes of memory each rank gets from MPI; `nearpm gvr run` says so itself. `None` if nobody has started it for one.
+    /// The world that this process was started for: by `nearpm gvr run`, or, where MPI is built in,
+    /// by `mpiexec`. `window` is how many bytes of memory each rank gets from MPI; `nearpm gvr run`
+    /// says so itself. `None` if nobody has started it for one.
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::System`], [`Error::DeadRank`] if another rank does not come.
@@ -72,7 +73,8 @@ impl World {
         self.rma.barrier()
     }
 
-    /// Makes an array of zeros; all ranks call it alike. Its versions live as long as the ranks: for durable ones see [`crate::Job`].
+    /// Makes an array of zeros; all ranks call it alike. Its versions live as long as the ranks:
+    /// for durable ones see [`crate::Job`].
     ///
     /// # Errors
     /// [`Error::BadOption`], [`Error::NoMemory`], [`Error::DeadRank`].

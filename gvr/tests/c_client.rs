@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The library as the build of this test has made it: the newest one, as its name holds a number of cargo's.
+/// The library as the build of this test has made it: the newest one, as its name holds a number of
+/// cargo's.
 fn library() -> PathBuf {
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
     let files = std::fs::read_dir(beside).unwrap().map(|file| file.unwrap());

@@ -1,4 +1,5 @@
-//! Whatever stops the ranks, the newest cut that all had sealed is there again, on any number of ranks.
+//! Whatever stops the ranks, the newest cut that all had sealed is there again, on any number of
+//! ranks.
 
 use nearpm_gvr::array::Fault;
 use nearpm_gvr::campaign::crash::{Covered, Program, play};
@@ -53,14 +54,15 @@ fn a_cut_that_is_called_durable_before_all_have_sealed_it_is_found() {
     assert!((0..100).any(|seed| survives(seed, Some(Fault::AgreeBeforeSealed)) == 0));
 }
 
-/// What an element is in a version that changes a word of every block: so little that a wrong block is taken for the one before.
+/// What an element is in a version that changes a word of every block: so little that a wrong block
+/// is taken for the one before.
 fn element(at: u64, version: u64) -> u64 {
     let changed = (0..=version).rev().find(|version| at % 8 == version % 8);
     changed.map_or(0, |version| version + 1)
 }
 
-/// Versions of which each puts all blocks again, in a log that has room for two. Gives what is there in the newest version when the job
-/// is opened again.
+/// Versions of which each puts all blocks again, in a log that has room for two. Gives what is
+/// there in the newest version when the job is opened again.
 fn differences(seed: u64, fault: Option<Fault>) -> Result<Vec<u64>> {
     let memories = Memories::default();
     let options = Options { keep: Keep::Last(1), log_blocks: 40, fault, ..Options::log(64) };

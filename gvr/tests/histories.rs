@@ -1,4 +1,5 @@
-//! Every element's history is linearizable, under any order of what was not flushed; and unsafe orders are found.
+//! Every element's history is linearizable, under any order of what was not flushed; and unsafe
+//! orders are found.
 
 use nearpm_gvr::array::Fault;
 use nearpm_gvr::campaign::history::{Covered, Program, play};
@@ -34,7 +35,8 @@ fn histories_by_messages_are_linearizable() {
     }
 }
 
-/// Whether a fault is found, and by what: a history that no order gives, or, where ranks would wait for ever, an error.
+/// Whether a fault is found, and by what: a history that no order gives, or, where ranks would wait
+/// for ever, an error.
 fn found(fault: Option<Fault>, protocol: Protocol, by: &str) -> bool {
     let wrong = |seed| play(&Program { fault, protocol: Some(protocol), ..program(seed) }).err();
     (0..1500).filter_map(wrong).any(|wrong| wrong.contains(by))

@@ -1,7 +1,9 @@
-//! Our protocol between two ranks under every order of their accesses that the memory model of the processor's language allows, by loom.
+//! Our protocol between two ranks under every order of their accesses that the memory model of the
+//! processor's language allows, by loom.
 //!
-//! The memory of the ranks is that of `rma::shm`, word by word: the same accesses with the same orderings. What is checked is the first
-//! version of an array of two blocks a rank: its claims, its log, and its entries.
+//! The memory of the ranks is that of `rma::shm`, word by word: the same accesses with the same
+//! orderings. What is checked is the first version of an array of two blocks a rank: its claims,
+//! its log, and its entries.
 
 use std::cell::Cell;
 use std::sync::Arc as Shared;
@@ -175,7 +177,8 @@ impl Rma for Rank {
     }
 }
 
-/// Runs two ranks with an array of two blocks each, in every order; or in those with so many switches at most from a rank that could go on.
+/// Runs two ranks with an array of two blocks each, in every order; or in those with so many
+/// switches at most from a rank that could go on.
 fn every_order(options: Options, switches: Option<usize>, body: impl Fn(&World, &Array<u64>) + Send + Sync + 'static) {
     let body = Shared::new(body);
     let mut model = loom::model::Builder::new();

@@ -1,6 +1,8 @@
-//! Ranks that MPI connects, as `mpiexec` starts them: the same programs give the same arrays as over shared memory.
+//! Ranks that MPI connects, as `mpiexec` starts them: the same programs give the same arrays as
+//! over shared memory.
 //!
-//! The test starts itself as the ranks. Without the feature `mpi` there is nothing to test, and it says so.
+//! The test starts itself as the ranks. Without the feature `mpi` there is nothing to test, and it
+//! says so.
 
 fn main() {
     // Listed and chosen as a test of the usual harness is.
@@ -65,8 +67,9 @@ mod mpi {
         println!("test programs_over_mpi ... ok");
     }
 
-    /// Makes MPICH take each rank for one of another machine, so that operations are MPI's, and those of a rank that waits are its own to work
-    /// on: with a thread for progress the two ranks here would be four. Other implementations do not know it, and reach windows as ever.
+    /// Makes MPICH take each rank for one of another machine, so that operations are MPI's, and
+    /// those of a rank that waits are its own to work on: with a thread for progress the two ranks
+    /// here would be four. Other implementations do not know it, and reach windows as ever.
     const FAR: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("NEARPM_GVR_PROGRESS", "never")];
     /// The same with such a thread of each rank.
     const FAR_WITH_PROGRESS: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("NEARPM_GVR_PROGRESS", "always")];
@@ -152,7 +155,8 @@ mod mpi {
         rma.barrier()
     }
 
-    /// Puts, gets and atomics on the part of a rank that does not call MPI end long before it does again.
+    /// Puts, gets and atomics on the part of a rank that does not call MPI end long before it does
+    /// again.
     fn away(world: &World) -> Result<()> {
         const AWAY: Duration = Duration::from_secs(4);
         let array = world.array::<u64>(&[2 << 10], Options::log(64))?;

@@ -101,7 +101,8 @@ fn a_synthetic_run_is_the_same_everywhere() {
     assert_same(&digests(3, program));
 }
 
-/// Virtual time of a program that computes for a while between versions of 32 KiB a rank, on storage a hundred times slower than memory.
+/// Virtual time of a program that computes for a while between versions of 32 KiB a rank, on
+/// storage a hundred times slower than memory.
 fn virtual_time(flush: Flush) -> u64 {
     let memories = Memories::default();
     let profile = Profile { storage: 100, ..Network::Fdr10.profile() };

@@ -175,8 +175,8 @@ fn a_missing_pool_and_another_type_are_errors_on_every_rank_and_lose_nothing() {
     }
 }
 
-/// Versions of all, of one, of every other and of scattered blocks, some of them mended: a pool that has room for ten of the largest takes
-/// three hundred.
+/// Versions of all, of one, of every other and of scattered blocks, some of them mended: a pool
+/// that has room for ten of the largest takes three hundred.
 #[test]
 fn versions_that_are_kept_no_more_give_their_space_back() {
     const BLOCKS: u64 = 128;
@@ -283,7 +283,8 @@ fn flipped_bits_are_found_and_mended() {
     }
 }
 
-/// A job with partner copies on two ranks: three versions of an array, of which each changes everything.
+/// A job with partner copies on two ranks: three versions of an array, of which each changes
+/// everything.
 fn with_partners(storage: &Memories) -> Vec<u64> {
     local::run(2, 1 << 20, &Schedule::of_seed(8), |local| {
         let world = World::new(local);
@@ -404,7 +405,8 @@ fn a_version_that_cannot_be_sealed_in_the_background_is_told_to_every_rank_and_i
     assert_eq!(after[0], (durable + 1, vec![1 ^ durable << 20 ^ durable << 50]));
 }
 
-/// Versions 0 to 3 of a job whose first rank's pool was damaged in version 0, which is folded when version 3 is sealed.
+/// Versions 0 to 3 of a job whose first rank's pool was damaged in version 0, which is folded when
+/// version 3 is sealed.
 fn damaged_on_the_way(act: impl Fn(&Job) -> Result<()> + Sync) -> Vec<Result<()>> {
     let memories = Memories::default();
     let (ends, _) = local::run(2, 1 << 20, &Schedule::of_seed(6), |local| -> Result<()> {

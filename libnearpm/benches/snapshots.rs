@@ -1,9 +1,10 @@
 //! What a long reader costs a writer: `cargo bench -p nearpm --bench snapshots`.
 //!
-//! A writer changes random entries of a map, two a transaction. Beside it nobody reads, or a thread has one long read in which it adds all entries
-//! up again and again: of a snapshot, or a read transaction, which a writer waits for. The three take turns; each line is the median of the
-//! rounds. What was written is read back, and every sum that the reader makes must be that of some moment: a transaction takes from one entry
-//! what it gives to another.
+//! A writer changes random entries of a map, two a transaction. Beside it nobody reads, or a thread
+//! has one long read in which it adds all entries up again and again: of a snapshot, or a read
+//! transaction, which a writer waits for. The three take turns; each line is the median of the
+//! rounds. What was written is read back, and every sum that the reader makes must be that of some
+//! moment: a transaction takes from one entry what it gives to another.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,9 @@
-//! What a word of a pool costs by typed objects, and by a raw pointer: `cargo bench -p nearpm --bench words`.
+//! What a word of a pool costs by typed objects, and by a raw pointer:
+//! `cargo bench -p nearpm --bench words`.
 //!
-//! The words lie in a row that a transaction has added, and that the nearest cache holds, so that nothing is measured but instructions. The raw loops access the words by relaxed
-//! atomics, which keep the compiler from doing many at once, as it may not with a pool's either.
+//! The words lie in a row that a transaction has added, and that the nearest cache holds, so that
+//! nothing is measured but instructions. The raw loops access the words by relaxed atomics, which
+//! keep the compiler from doing many at once, as it may not with a pool's either.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,5 @@
-//! Counts its own runs in a pool on a card, whose commands log what a commit changes. The card is one of another process:
+//! Counts its own runs in a pool on a card, whose commands log what a commit changes. The card is
+//! one of another process:
 //!
 //! ```console
 //! $ nearpm-sim --socket card.socket --pm card.pm &

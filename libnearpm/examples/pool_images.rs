@@ -1,10 +1,12 @@
-//! Makes images of pools as this library leaves them, closed and crashed, for later ones to open (`tests/images`).
+//! Makes images of pools as this library leaves them, closed and crashed, for later ones to open
+//! (`tests/images`).
 //!
 //! ```console
 //! $ cargo run --release -p nearpm --example pool_images -- libnearpm/tests/images/made/COMMIT
 //! ```
 //!
-//! The images of an older commit are made by the older library: copy this file and `tests/images` into a work tree of that commit.
+//! The images of an older commit are made by the older library: copy this file and `tests/images`
+//! into a work tree of that commit.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -93,7 +95,8 @@ fn cut_memory(scheme: &Scheme) -> Result<Vec<Left>> {
     Ok(left)
 }
 
-/// Cuts the power of cards at one place while transactions run, and tells at how many accesses of the first card they end.
+/// Cuts the power of cards at one place while transactions run, and tells at how many accesses of
+/// the first card they end.
 fn cut_cards(scheme: &Scheme, accesses: Option<u64>) -> Result<(Left, u64)> {
     let machine = Machine::blank(scheme);
     let pool = filled(scheme, &machine)?;
@@ -118,7 +121,8 @@ fn cuts(scheme: &Scheme) -> Result<Vec<Left>> {
     (1..CUTS).map(|cut| Ok(cut_cards(scheme, Some(accesses * cut / CUTS))?.0)).collect()
 }
 
-/// Opens media with the library that left them, and gives what it found: what was recovered and what the pool holds.
+/// Opens media with the library that left them, and gives what it found: what was recovered and
+/// what the pool holds.
 fn recovered(scheme: &Scheme, media: &[Vec<u8>]) -> Result<(nearpm::Recovery, String)> {
     let machine = Machine::with(media.to_vec(), scheme.cards == 0);
     let pool = schemes::open(scheme.way, &machine)?;

@@ -1,7 +1,8 @@
 //! A sorted sequence that takes insertions anywhere.
 //!
-//! Sorted blocks, of which all but a lonely one hold something. Most transactions touch few ranges, neighbours of the last ones: these lie in
-//! one vector, which keeps its memory when it is cleared. One that moves a whole hash table has tens of thousands in any order.
+//! Sorted blocks, of which all but a lonely one hold something. Most transactions touch few ranges,
+//! neighbours of the last ones: these lie in one vector, which keeps its memory when it is cleared.
+//! One that moves a whole hash table has tens of thousands in any order.
 
 use std::collections::TryReserveError;
 
@@ -99,7 +100,8 @@ impl<T: Copy> Blocks<T> {
         self.blocks.insert(block + 1, upper);
     }
 
-    /// Makes room for one more block, so that [`Blocks::put`] needs no more memory than one of that.
+    /// Makes room for one more block, so that [`Blocks::put`] needs no more memory than one of
+    /// that.
     #[inline]
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.blocks.try_reserve(1)

@@ -1,4 +1,5 @@
-//! What can be wrong with a pool: one definition, for the loaders that refuse it and for the check that lists it.
+//! What can be wrong with a pool: one definition, for the loaders that refuse it and for the check
+//! that lists it.
 
 use crate::error::Error;
 
@@ -61,9 +62,11 @@ classes! {
     SegmentHead, "segment-head", "the head of a log segment is not valid";
     /// A segment where the pool has no log.
     SegmentLeft, "segment-left", "a log segment is left after the recovery";
-    /// A record does not hold although records that were made later do: a torn one would be the last.
+    /// A record does not hold although records that were made later do: a torn one would be the
+    /// last.
     RecordSum, "record-sum", "a record of the log does not hold, and later ones do";
-    /// A new object does not have the bytes that a record says it has, although records that were made later hold.
+    /// A new object does not have the bytes that a record says it has, although records that were
+    /// made later hold.
     RecordHome, "record-home", "an object that a record names does not match its checksum, and later records hold";
     /// A record whose checksum holds and whose contents make no sense.
     RecordOperation, "record-operation", "a record holds no valid operation";

@@ -114,7 +114,8 @@ pub enum Error {
         /// What it was needed for.
         what: &'static str,
     },
-    /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which recovers it.
+    /// A rollback failed, so memory and log do not agree: the pool must be opened anew, which
+    /// recovers it.
     #[error(
         "the pool was left in the middle of a rollback by an earlier failure: close and open it, which recovers it"
     )]
@@ -147,8 +148,8 @@ pub enum Error {
         /// The failure.
         source: CardError,
     },
-    /// A log of the pool failed on the card, of this thread or of another one: what the log covers has no old value, and the card holds back or drops
-    /// what is stored there.
+    /// A log of the pool failed on the card, of this thread or of another one: what the log covers
+    /// has no old value, and the card holds back or drops what is stored there.
     #[error(
         "the card failed in a log for {length} bytes at offset {offset:#x}, so that what they hold cannot be taken back, and stores to them may be lost: \
          nothing was acknowledged by this call, and the pool takes no more transactions; close and open it, which recovers the rest, and restore these \
@@ -464,7 +465,8 @@ mod signature {
 mod tests {
     use super::*;
 
-    /// What the text of each problem must advise; a new variant does not compile before it is here and in [`problems`].
+    /// What the text of each problem must advise; a new variant does not compile before it is here
+    /// and in [`problems`].
     fn advice(problem: &Problem) -> &'static str {
         match problem {
             Problem::NotFound => "create it first",

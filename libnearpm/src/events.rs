@@ -1,4 +1,5 @@
-//! Events of pools for the crate `tracing`, behind the feature of that name. Without it they are nothing.
+//! Events of pools for the crate `tracing`, behind the feature of that name. Without it they are
+//! nothing.
 
 /// An event: level, fields, message.
 macro_rules! event {

@@ -81,7 +81,8 @@ impl IntervalSet {
         }
     }
 
-    /// Adds a range that is not empty, at the position that [`IntervalSet::overlap`] gave for it since the last change.
+    /// Adds a range that is not empty, at the position that [`IntervalSet::overlap`] gave for it
+    /// since the last change.
     #[inline]
     pub fn insert_at(&mut self, position: Position, range: Range<u64>) {
         let touches = self.ranges.get(position).is_some_and(|&(start, _)| start == range.end)
@@ -116,7 +117,8 @@ impl IntervalSet {
         });
     }
 
-    /// As [`IntervalSet::gaps`], for as many as there may be: `gaps` grows only where there is memory. After an error some are there.
+    /// As [`IntervalSet::gaps`], for as many as there may be: `gaps` grows only where there is
+    /// memory. After an error some are there.
     #[inline]
     pub fn try_gaps(&self, range: &Range<u64>, gaps: &mut Vec<Range<u64>>) -> Result<(), TryReserveError> {
         self.each_gap(range, |gap| {

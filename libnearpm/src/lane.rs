@@ -1,12 +1,14 @@
-//! A lane: one log ring on each member of the pool, its transaction identifiers, and who executes its commands.
+//! A lane: one log ring on each member of the pool, its transaction identifiers, and who executes
+//! its commands.
 //!
 //! Invariants:
 //! - slots and sequences are given out here, before anything is posted;
-//! - a slot is given out again only after [`Lane::release`], which callers do when the words that make its
-//!   entry worthless are durable;
-//! - no slot behind the ring's extent is given out before the extent word covers it, so that a recovery reads no more of the
-//!   ring than was ever used;
-//! - identifiers rise and are never used twice, not even after an abort or a crash; all members count the same ones.
+//! - a slot is given out again only after [`Lane::release`], which callers do when the words that
+//!   make its entry worthless are durable;
+//! - no slot behind the ring's extent is given out before the extent word covers it, so that a
+//!   recovery reads no more of the ring than was ever used;
+//! - identifiers rise and are never used twice, not even after an abort or a crash; all members
+//!   count the same ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -141,8 +143,8 @@ impl Lane {
         Error::TooLarge { what, needed, available: self.capacity(), remedy }
     }
 
-    /// Makes the rings usable: their words become valid, the epoch word last, whose validity says that
-    /// the ring must be scanned.
+    /// Makes the rings usable: their words become valid, the epoch word last, whose validity says
+    /// that the ring must be scanned.
     pub fn format(&mut self, medium: &Medium) -> Result<(), Error> {
         for (ring, medium) in self.rings.iter_mut().zip(media(&self.media, medium)) {
             if ring.formatted {
@@ -170,7 +172,8 @@ impl Lane {
         self.last_txid
     }
 
-    /// Reserves slots for `ranges` (offset and length in the whole), split at stripes and at the longest command, and adds them to `reserved`.
+    /// Reserves slots for `ranges` (offset and length in the whole), split at stripes and at the
+    /// longest command, and adds them to `reserved`.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when they do not all fit; then none is reserved.
@@ -203,7 +206,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes so many bytes of each ring usable now, or all of it, instead of when they are first given out.
+    /// Makes so many bytes of each ring usable now, or all of it, instead of when they are first
+    /// given out.
     pub fn extend(&mut self, medium: &Medium, bytes: u64) -> Result<(), Error> {
         for (ring, medium) in self.rings.iter_mut().zip(media(&self.media, medium)) {
             ring.extend(medium, bytes.min(ring.capacity) + RING_HEAD_BYTES)?;
@@ -260,20 +264,23 @@ impl Lane {
         self.executor.log(medium, entries, &head, dirty)
     }
 
-    /// Loads a part of what an entry has logged, whoever made it; `part` is in bytes from its first. Its log has been verified.
+    /// Loads a part of what an entry has logged, whoever made it; `part` is in bytes from its
+    /// first. Its log has been verified.
     pub fn logged(&mut self, medium: &Medium, entry: &Entry, part: Range<u64>) -> Result<Vec<u8>, Error> {
         self.executor.barrier(medium)?;
         let medium = &media(&self.media, medium)[entry.member];
         let place = entry.slot + entry_data(entry.offset) + part.start;
         let mut old = vec![0; (part.end - part.start) as usize];
-        // Slots are written behind the processor's cache. In this order: a line that was dropped before the commands are in the link may come back.
+        // Slots are written behind the processor's cache. In this order: a line that was dropped
+        // before the commands are in the link may come back.
         medium.invalidate(place, old.len() as u64);
         medium.fence()?;
         medium.load_checked(place, &mut old)?;
         Ok(old)
     }
 
-    /// Sends entries with new values, one after the other in `values`; a barrier makes them durable.
+    /// Sends entries with new values, one after the other in `values`; a barrier makes them
+    /// durable.
     pub fn log_new(&mut self, medium: &Medium, txid: u64, entries: &[Entry], values: &[u8]) {
         let common = self.entry_head(EntryKind::Redo, txid);
         let (mut at, mut logged) = (0, 0);

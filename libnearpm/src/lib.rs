@@ -31,7 +31,8 @@
 //! | [`size`] | sizes as people write them |
 //! | [`collections`] | vector, text, maps and queue in pools |
 //!
-//! Inside, modules use those above them in this table, or beside them, and no circle is among them (`tests/tests/modules.rs` holds that):
+//! Inside, modules use those above them in this table, or beside them, and no circle is among them
+//! (`tests/tests/modules.rs` holds that):
 //!
 //! | modules | hold |
 //! |---|---|
@@ -43,7 +44,8 @@
 //! | `mechanism`, `alloc`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
 //! | `pool`, `primitives`, `direct`, `pmdk`, `collections`, `check` | what programs and tools use |
 //!
-//! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are independent.
+//! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are
+//! independent.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

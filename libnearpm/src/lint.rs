@@ -1,4 +1,5 @@
-//! Whether a pool looks for faults of the program that stores to it, what it tells of them, and to whom.
+//! Whether a pool looks for faults of the program that stores to it, what it tells of them, and to
+//! whom.
 
 use std::sync::Arc;
 
@@ -6,9 +7,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A store outside of transactions that was not made durable before the pool was closed: a flush is missing.
+    /// A store outside of transactions that was not made durable before the pool was closed: a
+    /// flush is missing.
     Unpersisted,
-    /// A transaction changed bytes that it had not added, or that it added later: an abort or a crash does not restore them.
+    /// A transaction changed bytes that it had not added, or that it added later: an abort or a
+    /// crash does not restore them.
     Unlogged,
     /// A persist of bytes that are durable: a flush too many.
     RedundantPersist,

@@ -1,16 +1,20 @@
 //! Volatile copies of pages that commands write behind the processor's cache.
 //!
-//! The link is not coherent (C9), so that a line which a command wrote is not loaded from the processor's cache. Where commands write
-//! the heap, programs read from these copies instead, and what they store is sent around the cache.
+//! The link is not coherent (C9), so that a line which a command wrote is not loaded from the
+//! processor's cache. Where commands write the heap, programs read from these copies instead, and
+//! what they store is sent around the cache.
 //!
 //! Why a copy is right, with nobody waiting for a command:
-//! - a line comes here by a load from the card: first a barrier, after which every earlier command and store is in the link;
-//!   then the processor's copy is dropped. The card lets the load wait for each command that writes the line (C1);
-//! - from then on the copy follows what the program does: whoever posts a command or store that changes the line changes the copy;
-//! - so a copy may be dropped at any time, unless it holds what has not been sent yet: such pages are *pinned*.
+//! - a line comes here by a load from the card: first a barrier, after which every earlier command
+//!   and store is in the link; then the processor's copy is dropped. The card lets the load wait
+//!   for each command that writes the line (C1);
+//! - from then on the copy follows what the program does: whoever posts a command or store that
+//!   changes the line changes the copy;
+//! - so a copy may be dropped at any time, unless it holds what has not been sent yet: such pages
+//!   are *pinned*.
 //!
-//! Memory: [`PAGES`] pages, and as many more as are pinned (at most the pages of an epoch). It is ordinary memory of the
-//! processor; each access is charged like one to a cached line.
+//! Memory: [`PAGES`] pages, and as many more as are pinned (at most the pages of an epoch). It is
+//! ordinary memory of the processor; each access is charged like one to a cached line.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,7 +98,8 @@ impl PageCache {
         (0..u64::BITS as usize).filter(move |n| mask >> n & 1 == 1).map(line)
     }
 
-    /// A page is about to be copied to another one, which takes its place for the program. It is pinned.
+    /// A page is about to be copied to another one, which takes its place for the program. It is
+    /// pinned.
     pub fn moves(&mut self, from: u64, to: u64) {
         let copy = self.pages.remove(&from).filter(|copy| copy.source == from);
         self.pages.remove(&to);
@@ -121,7 +126,8 @@ impl PageCache {
         }
     }
 
-    /// Puts new bytes into the copies: whole lines, and parts of lines that are here. Other lines will be loaded.
+    /// Puts new bytes into the copies: whole lines, and parts of lines that are here. Other lines
+    /// will be loaded.
     pub fn update(&mut self, medium: &Medium, place: u64, data: &[u8]) {
         for (page, inside, part) in by_page(place, data.len()) {
             let copy = self.page(page);
@@ -165,7 +171,8 @@ impl Cached<'_> {
             let end = wanted.end.min(start + (missing >> (start - at)).trailing_ones() as usize);
             let bytes = &mut copy.bytes[start * LINE..end * LINE];
             let source = copy.source + (start * LINE) as u64;
-            // In this order: a line that was dropped before the commands are in the link may come back before them.
+            // In this order: a line that was dropped before the commands are in the link may come
+            // back before them.
             self.executor.barrier(self.medium)?;
             self.medium.invalidate(source, bytes.len() as u64);
             self.medium.fence()?;
@@ -224,8 +231,9 @@ mod tests {
 
     const BYTES: u64 = 4 * PAGE_BYTES;
 
-    /// A processor that keeps a copy of all memory, drops it at a fence and not before, and loads it again at once. A command
-    /// makes every byte 2, as soon as a fence has sent it and no sooner.
+    /// A processor that keeps a copy of all memory, drops it at a fence and not before, and loads
+    /// it again at once. A command makes every byte 2, as soon as a fence has sent it and no
+    /// sooner.
     #[derive(Default)]
     struct Speculative(Arc<Mutex<State>>);
 
@@ -276,7 +284,8 @@ mod tests {
         assert_eq!(state.lock().unwrap().dropped, [PAGE_BYTES + 192], "one line was asked for");
     }
 
-    /// Nothing in front of the card but memory: the copies are memory, whatever is forgotten on the way.
+    /// Nothing in front of the card but memory: the copies are memory, whatever is forgotten on the
+    /// way.
     #[derive(Clone, Debug)]
     enum Step {
         Load { place: u64, bytes: usize },

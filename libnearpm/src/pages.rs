@@ -21,7 +21,8 @@ pub(crate) const HOME_AT_A_TIME: usize = 256;
 /// A logical page, and what is wrong with its word.
 pub(crate) type Fault = (u64, Class);
 
-/// The page table, as it is in memory. Pages are numbered in the whole pool; each stays on its member.
+/// The page table, as it is in memory. Pages are numbered in the whole pool; each stays on its
+/// member.
 pub(crate) struct Pages {
     head: PoolHead,
     stripes: Stripes,
@@ -29,7 +30,8 @@ pub(crate) struct Pages {
     table: Vec<u64>,
     /// Pages without a logical page, by member; the last one is taken first.
     free: Vec<Vec<u64>>,
-    /// Every page is at home, and none has moved since the table was read, so that offsets need no translation.
+    /// Every page is at home, and none has moved since the table was read, so that offsets need no
+    /// translation.
     identity: bool,
 }
 
@@ -53,8 +55,8 @@ impl Pages {
         Ok(Pages::of(Stripes::of(&head), table))
     }
 
-    /// Whether all pages are at home and cannot move, as in a file that no shadow paging uses: then there is no table in memory, which would be as
-    /// large as that of the pool.
+    /// Whether all pages are at home and cannot move, as in a file that no shadow paging uses: then
+    /// there is no table in memory, which would be as large as that of the pool.
     pub fn are_at_home(medium: &Medium, head: &PoolHead) -> bool {
         let table = head.table()..head.table() + head.pages * 8;
         head.spare == 0 && medium.backing().is_file() && medium.words(table).next().is_none()
@@ -90,7 +92,8 @@ impl Pages {
         Pages { head, stripes, table, free, identity }
     }
 
-    /// The page of each logical page, and what is wrong with which of them; such a one counts as at home.
+    /// The page of each logical page, and what is wrong with which of them; such a one counts as at
+    /// home.
     pub fn read(medium: &Medium, head: &PoolHead) -> Result<(Vec<u64>, Vec<Fault>), Error> {
         let all = head.pages + head.spare;
         let mut used = vec![false; all as usize];
@@ -118,8 +121,9 @@ impl Pages {
         Ok((table, faults))
     }
 
-    /// Takes the pages for the next moves that bring logical pages home, at most so many: each with the page that it takes. Where the own page of each
-    /// is another one's, one of them goes to any page. Nothing is to be moved when all are at home.
+    /// Takes the pages for the next moves that bring logical pages home, at most so many: each with
+    /// the page that it takes. Where the own page of each is another one's, one of them goes to any
+    /// page. Nothing is to be moved when all are at home.
     pub fn take_towards_home(&mut self, most: usize) -> Vec<(u64, u64)> {
         if self.identity {
             return Vec::new();
@@ -128,7 +132,8 @@ impl Pages {
         let away = || (0..self.head.pages).filter(|&logical| self.page(logical) != logical);
         let mut moves: Vec<_> = away().filter(|own| free.contains(own)).map(|own| (own, own)).take(most).collect();
         if moves.is_empty() {
-            // They have changed places with each other, so that none of them is on a page without one.
+            // They have changed places with each other, so that none of them is on a page without
+            // one.
             let any = |logical| self.free[self.member(logical)].last().map(|&page| (logical, page));
             moves.extend(away().next().and_then(any));
         }
@@ -157,7 +162,8 @@ impl Pages {
         if self.identity { logical } else { self.table[logical as usize] }
     }
 
-    /// Where an offset of the heap really is, and how many of `length` bytes are there in one piece.
+    /// Where an offset of the heap really is, and how many of `length` bytes are there in one
+    /// piece.
     #[inline]
     pub fn locate(&self, offset: u64, length: u64) -> (u64, u64) {
         if self.identity {
@@ -227,8 +233,9 @@ impl Pages {
         std::mem::replace(&mut self.table[logical as usize], page)
     }
 
-    /// Offset in the pool of the table's word for a logical page, and the word: the number of the page on its member, or 0 for one that is at home, so
-    /// that a table in which none is away is blank.
+    /// Offset in the pool of the table's word for a logical page, and the word: the number of the
+    /// page on its member, or 0 for one that is at home, so that a table in which none is away is
+    /// blank.
     pub fn word(&self, logical: u64) -> (u64, u64) {
         if self.page(logical) == logical {
             return (self.head.table() + 8 * logical, 0);

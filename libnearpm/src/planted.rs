@@ -1,4 +1,5 @@
-//! Faults in the work of several members, and in what the log leaves out or holds once, which a test plants to show that it finds them.
+//! Faults in the work of several members, and in what the log leaves out or holds once, which a
+//! test plants to show that it finds them.
 
 /// What is done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +28,13 @@ pub(crate) enum Fault {
     IgnoresWhatIsKnown,
     /// New objects go home to space that was freed by a commit that is not durable.
     ReusesFreedSpace,
-    /// What the log holds goes home over bytes of which the log does not show that they were durable.
+    /// What the log holds goes home over bytes of which the log does not show that they were
+    /// durable.
     LeavesRecordsUnconfirmed,
     /// Recovery leaves records that do not count in the log while it replays the others.
     LeavesTornRecords,
-    /// Of a place that is longer than its object the log holds the object alone, where it leaves out what is as it was.
+    /// Of a place that is longer than its object the log holds the object alone, where it leaves
+    /// out what is as it was.
     ForgetsWhatIsBehind,
     /// New bytes go home over old ones of which a recovery would replay older records.
     LeavesRecordsBeneath,

@@ -1,5 +1,5 @@
-//! What programs of PMDK's libpmemobj have in a pool: the one definition of it for `libpmemobj.so.1` (`pmemobj/`), which runs them, and for the
-//! tools.
+//! What programs of PMDK's libpmemobj have in a pool: the one definition of it for
+//! `libpmemobj.so.1` (`pmemobj/`), which runs them, and for the tools.
 //!
 //! The root of such a pool is an object of [`HEAD_BYTES`] bytes, which programs do not see:
 //!
@@ -11,7 +11,8 @@
 //! | 1096 | 8 | bytes of it that the program asked for |
 //! | 1104 | 8 | `stats.heap.curr_allocated`, as of the last time that the pool was closed |
 //!
-//! The last three change in transactions. In front of the bytes of every other object that the program sees lies a [`Header`].
+//! The last three change in transactions. In front of the bytes of every other object that the
+//! program sees lies a [`Header`].
 
 mod import;
 mod original;
@@ -28,10 +29,12 @@ pub fn uuid_lo(id: u32) -> u64 {
     u64::from(id).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Gives a new pool the head with a layout's name, so that `pmemobj_open` finds it; gives the head's offset.
+/// Gives a new pool the head with a layout's name, so that `pmemobj_open` finds it; gives the
+/// head's offset.
 ///
 /// # Errors
-/// [`Problem::BadOption`] for a name that is too long or has a zero in it, and for a pool that has a root; those of a transaction.
+/// [`Problem::BadOption`] for a name that is too long or has a zero in it, and for a pool that has
+/// a root; those of a transaction.
 pub fn create(pool: &DirectPool, layout: &[u8]) -> Result<u64, Error> {
     create_with(pool, layout, [0; 3])
 }

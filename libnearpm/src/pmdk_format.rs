@@ -1,4 +1,5 @@
-//! The bytes of what programs of PMDK's libpmemobj have in a pool; their meaning is in [`crate::pmdk`].
+//! The bytes of what programs of PMDK's libpmemobj have in a pool; their meaning is in
+//! [`crate::pmdk`].
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::seal;
@@ -52,7 +53,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads the head from the bytes of the pool's root object, which lies at `offset`; `None` if that is another object.
+    /// Reads the head from the bytes of the pool's root object, which lies at `offset`; `None` if
+    /// that is another object.
     ///
     /// # Errors
     /// It is damaged, or of a newer library.
@@ -78,9 +80,11 @@ impl Head {
     }
 }
 
-/// The header of an object, in front of the bytes that the program sees: the type number, and a word with the bytes that the program may use
-/// (bits 43:0) and the distance from the start of the object to the header in units of 16 bytes (bits 60:44). That distance is 0 unless
-/// an allocation class asks for more alignment, which bit 62 tells; then the object begins with 16 bytes of the same form, marked by bit 63.
+/// The header of an object, in front of the bytes that the program sees: the type number, and a
+/// word with the bytes that the program may use (bits 43:0) and the distance from the start of the
+/// object to the header in units of 16 bytes (bits 60:44). That distance is 0 unless an allocation
+/// class asks for more alignment, which bit 62 tells; then the object begins with 16 bytes of the
+/// same form, marked by bit 63.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -104,7 +108,8 @@ impl Header {
         Header { type_num, word: (bytes & Self::BYTES_MASK) | distance }
     }
 
-    /// The same header, of an object for which an allocation class asked for more alignment than others have.
+    /// The same header, of an object for which an allocation class asked for more alignment than
+    /// others have.
     pub fn aligned(self) -> Header {
         Header { word: self.word | Self::ALIGNED, ..self }
     }

@@ -1,8 +1,10 @@
-//! The primitives of the NearPM interface (Seneviratne et al., EuroSys '23, table 2), for programs that order their own stores.
+//! The primitives of the NearPM interface (Seneviratne et al., EuroSys '23, table 2), for programs
+//! that order their own stores.
 //!
-//! Each thread number has a log of its own. A log is opened by its first primitive and ended by `commit_log`; when
-//! power fails before that, the next open of the pool takes everything back that it covers. Threads must not
-//! log overlapping ranges at the same time: whose old value is restored would be a matter of luck.
+//! Each thread number has a log of its own. A log is opened by its first primitive and ended by
+//! `commit_log`; when power fails before that, the next open of the pool takes everything back that
+//! it covers. Threads must not log overlapping ranges at the same time: whose old value is restored
+//! would be a matter of luck.
 
 use nearpm_interface::media::{EntryKind, PAGE_BYTES};
 
@@ -14,16 +16,17 @@ use crate::thread_lane::ThreadLane;
 use crate::transaction::Inner;
 
 impl Pool {
-    /// Logs the old value of `bytes` bytes at `offset`. On return the program may store to them; they are taken back unless
-    /// [`Pool::commit_log`] follows.
+    /// Logs the old value of `bytes` bytes at `offset`. On return the program may store to them;
+    /// they are taken back unless [`Pool::commit_log`] follows.
     pub fn undolog_create(&self, thread: u16, offset: u64, bytes: u64) -> Result<(), Error> {
         self.on_thread(thread, "an undo log", offset, bytes, |thread, inner| {
             thread.log_old(&inner.cx.medium, EntryKind::Undo, &[(offset, bytes)])
         })
     }
 
-    /// Copies the 4 KiB pages that `bytes` bytes at `offset` touch to the log, as far as the open log has not got them. On
-    /// return the program may store to them; they are taken back unless [`Pool::commit_log`] follows.
+    /// Copies the 4 KiB pages that `bytes` bytes at `offset` touch to the log, as far as the open
+    /// log has not got them. On return the program may store to them; they are taken back unless
+    /// [`Pool::commit_log`] follows.
     pub fn ckpoint_create(&self, thread: u16, offset: u64, bytes: u64) -> Result<(), Error> {
         self.on_thread(thread, "a checkpoint", offset, bytes, |thread, inner| {
             let (_, _, saved) = thread.old_log()?;
@@ -36,17 +39,17 @@ impl Pool {
         })
     }
 
-    /// Puts a new value for the bytes at `offset` into the log and gives the offset of the log entry. Nothing happens to the bytes before
-    /// [`Pool::applylog`].
+    /// Puts a new value for the bytes at `offset` into the log and gives the offset of the log
+    /// entry. Nothing happens to the bytes before [`Pool::applylog`].
     pub fn redolog_create(&self, thread: u16, offset: u64, value: &[u8]) -> Result<u64, Error> {
         self.on_thread(thread, "a redo log", offset, value.len() as u64, |thread, inner| {
             thread.add_new(&inner.cx.medium, offset, value)
         })
     }
 
-    /// Applies new values from the log. The first call commits everything that the log holds: from then on
-    /// all of it survives a power cut, and further calls only name entries that are being applied already. Until
-    /// [`Pool::commit_log`] the bytes must not be touched.
+    /// Applies new values from the log. The first call commits everything that the log holds: from
+    /// then on all of it survives a power cut, and further calls only name entries that are being
+    /// applied already. Until [`Pool::commit_log`] the bytes must not be touched.
     pub fn applylog(&self, thread: u16, entry: u64, bytes: u64) -> Result<(), Error> {
         self.with_thread(thread, |thread, inner| thread.apply(&inner.cx.medium, entry, bytes))
     }
@@ -61,9 +64,9 @@ impl Pool {
         self.with_thread(thread, |thread, inner| thread.abort(&inner.cx.medium))
     }
 
-    /// Copies whole pages to a new object and gives its offset. The program stores to the copy, persists it, and then makes its reference
-    /// name it: [`Pool::switch_page`] does that and frees the old pages at once. A copy that nothing refers
-    /// to when power fails stays allocated.
+    /// Copies whole pages to a new object and gives its offset. The program stores to the copy,
+    /// persists it, and then makes its reference name it: [`Pool::switch_page`] does that and frees
+    /// the old pages at once. A copy that nothing refers to when power fails stays allocated.
     pub fn shadowcpy(&self, thread: u16, offset: u64, bytes: u64) -> Result<u64, Error> {
         if !offset.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) {
             let wrong = if !offset.is_multiple_of(PAGE_BYTES) { offset } else { bytes };
@@ -81,7 +84,8 @@ impl Pool {
         })
     }
 
-    /// Makes the 8-byte word at `reference` hold the offset of `copy` and frees what it named before, both or neither.
+    /// Makes the 8-byte word at `reference` hold the offset of `copy` and frees what it named
+    /// before, both or neither.
     pub fn switch_page(&self, reference: u64, copy: u64) -> Result<(), Error> {
         self.tx_with(Durability::Durable, |tx| {
             let old = tx.read_u64(reference)?;
@@ -95,7 +99,8 @@ impl Pool {
         self.with_raw("a load", offset, data.len() as u64, |inner| inner.cx.medium.load_checked(offset, data))
     }
 
-    /// Stores, outside transactions: durable only after [`Pool::flush`], and atomic only under a log.
+    /// Stores, outside transactions: durable only after [`Pool::flush`], and atomic only under a
+    /// log.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.with_raw("a store", offset, data.len() as u64, |inner| {
             inner.unflushed = true;
@@ -104,7 +109,8 @@ impl Pool {
         })
     }
 
-    /// Makes stores to a range durable that were made by [`Pool::store`] or through [`Pool::address`].
+    /// Makes stores to a range durable that were made by [`Pool::store`] or through
+    /// [`Pool::address`].
     pub fn flush(&self, offset: u64, bytes: u64) -> Result<(), Error> {
         self.with_raw("a flush", offset, bytes, |inner| {
             inner.cx.medium.write_back(offset, bytes);

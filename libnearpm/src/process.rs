@@ -1,4 +1,5 @@
-//! Which process opened a pool: a child of `fork` has the pools of its parent before it, and must not touch them.
+//! Which process opened a pool: a child of `fork` has the pools of its parent before it, and must
+//! not touch them.
 
 #![allow(unsafe_code)]
 
@@ -22,15 +23,17 @@ impl Process {
         }
     }
 
-    /// Whether the calling process is this one, and not a child of it. Costs two loads where the system can wipe memory at a fork.
+    /// Whether the calling process is this one, and not a child of it. Costs two loads where the
+    /// system can wipe memory at a fork.
     #[inline]
     pub fn is_current(self) -> bool {
         word().load(Ordering::Relaxed) == self.0
     }
 }
 
-/// For simulators that copy a whole machine by `fork`, pools and the memory that they lie in alike: what it gives, called in the
-/// child, makes the child the process that it is a copy of. No pool on a file or a card of this computer may be open.
+/// For simulators that copy a whole machine by `fork`, pools and the memory that they lie in alike:
+/// what it gives, called in the child, makes the child the process that it is a copy of. No pool on
+/// a file or a card of this computer may be open.
 pub fn copied_machine() -> impl FnOnce() {
     let here = Process::current();
     move || word().store(here.0, Ordering::Relaxed)
@@ -50,11 +53,13 @@ fn word() -> &'static AtomicU64 {
     &WORD
 }
 
-/// A word of a page that the system clears in children; `None` where it cannot (Linux before 4.14), or has no page.
+/// A word of a page that the system clears in children; `None` where it cannot (Linux before 4.14),
+/// or has no page.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn wiped_word() -> Option<&'static AtomicU64> {
     const PAGE: usize = 4096;
-    // SAFETY: a new private mapping, which nothing else refers to; it stays for as long as the process.
+    // SAFETY: a new private mapping, which nothing else refers to; it stays for as long as the
+    // process.
     unsafe {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let page = libc::mmap(std::ptr::null_mut(), PAGE, access, kind, -1, 0);
@@ -87,7 +92,8 @@ mod tests {
 
     /// What a child of `fork` answers, as the code that it ends with.
     fn in_child(answer: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child calls what needs no lock of another thread, and ends without running anything of the test.
+        // SAFETY: the child calls what needs no lock of another thread, and ends without running
+        // anything of the test.
         unsafe {
             match libc::fork() {
                 0 => libc::_exit(i32::from(answer())),

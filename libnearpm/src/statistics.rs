@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($( $(#[doc = $doc:literal])* $name:ident ),* $(,)?) => {
-        /// What a pool has done since it was opened, its recovery included. The same counters are given by [`crate::Pool::statistics`], by
-        /// [`crate::direct::DirectPool::statistics`] and, when a pool is closed, by `libpmemobj.so.1` with `NEARPM_STATISTICS=1`.
+        /// What a pool has done since it was opened, its recovery included. The same counters are
+        /// given by [`crate::Pool::statistics`], by [`crate::direct::DirectPool::statistics`] and,
+        /// when a pool is closed, by `libpmemobj.so.1` with `NEARPM_STATISTICS=1`.
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Statistics { $( $(#[doc = $doc])* pub $name: u64 ),* }
@@ -38,7 +39,8 @@ counters! {
     transactions,
     /// Transactions that were rolled back.
     aborts,
-    /// Transactions that are acknowledged: they survive a power cut now. Direct pools count those whose commit was durable when it returned.
+    /// Transactions that are acknowledged: they survive a power cut now. Direct pools count those
+    /// whose commit was durable when it returned.
     acknowledged,
     /// Epochs that were cut (checkpoint and shadow paging).
     epochs,
@@ -52,7 +54,8 @@ counters! {
     bytes_by_cpu,
     /// Bytes that the card copied for the same.
     bytes_by_card,
-    /// Fences and drains that were asked for. On an ordinary file that is to survive power cuts each is an `msync`.
+    /// Fences and drains that were asked for. On an ordinary file that is to survive power cuts
+    /// each is an `msync`.
     fences,
     /// Flushes: lines whose write-back was asked for, streamed ones included.
     lines_written_back,
@@ -60,11 +63,13 @@ counters! {
     commands,
     /// Waits for completions or read-backs.
     completions,
-    /// Lanes that work without the card although it was asked for, because its mapping table is full.
+    /// Lanes that work without the card although it was asked for, because its mapping table is
+    /// full.
     fallbacks,
 }
 
-/// Adds to a counter. The pool's lock is held, so that no addition is lost without a locked instruction.
+/// Adds to a counter. The pool's lock is held, so that no addition is lost without a locked
+/// instruction.
 #[inline]
 pub(crate) fn count(counter: &AtomicU64, amount: u64) {
     counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);

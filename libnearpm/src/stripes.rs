@@ -1,8 +1,10 @@
-//! Where the bytes of a striped pool lie: from offsets in the whole to offsets in its members, and back.
+//! Where the bytes of a striped pool lie: from offsets in the whole to offsets in its members, and
+//! back.
 //!
-//! The whole has the shape of an ordinary pool with the pages of all members. Its heap is cut into stripes, which the members take in
-//! turn, and so is its page table, the words of a stripe lying with the stripe; the spare pages of a member follow those of the one
-//! before. What else a pool has, head and rings, each member has for itself, at the same offsets in each.
+//! The whole has the shape of an ordinary pool with the pages of all members. Its heap is cut into
+//! stripes, which the members take in turn, and so is its page table, the words of a stripe lying
+//! with the stripe; the spare pages of a member follow those of the one before. What else a pool
+//! has, head and rings, each member has for itself, at the same offsets in each.
 
 use std::ops::Range;
 
@@ -61,7 +63,8 @@ pub(crate) struct Piece {
     pub bytes: u64,
 }
 
-/// The division of a pool; an ordinary one has one member, in which everything is where it is in the whole.
+/// The division of a pool; an ordinary one has one member, in which everything is where it is in
+/// the whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stripes {
     members: u64,
@@ -161,7 +164,8 @@ impl Stripes {
     }
 }
 
-/// Bytes of a page's word table that a stripe has: whole lines, so that no line belongs to two members.
+/// Bytes of a page's word table that a stripe has: whole lines, so that no line belongs to two
+/// members.
 const _: () = assert!((nearpm_interface::media::MIN_STRIPE_BYTES as u64 / PAGE_BYTES * 8).is_multiple_of(LINE_U64));
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The log of one thread number of the primitives: what it holds at the moment, and what may follow.
+//! The log of one thread number of the primitives: what it holds at the moment, and what may
+//! follow.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,8 @@ impl ThreadLane {
         self.lane.executor.verify(true)
     }
 
-    /// Settles what was applied; a log that was not committed is left to the recovery of the next open.
+    /// Settles what was applied; a log that was not committed is left to the recovery of the next
+    /// open.
     pub fn close(&mut self, medium: &Medium) -> Result<(), Error> {
         let settled = match self.log {
             Log::Applied { .. } => self.lane.executor.settle(medium),

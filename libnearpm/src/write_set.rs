@@ -14,7 +14,8 @@ use crate::memory::{Medium, Work};
 pub(crate) struct WriteSet {
     /// Numbers of the lines, rising, and the slot of each.
     lines: Blocks<(u64, u32)>,
-    /// What is in the slots, and one bit for each byte that was written. They keep their memory when they are cleared.
+    /// What is in the slots, and one bit for each byte that was written. They keep their memory
+    /// when they are cleared.
     bytes: Vec<[u8; LINE]>,
     written: Vec<u64>,
 }
@@ -101,7 +102,8 @@ impl WriteSet {
         slot
     }
 
-    /// The lines that a range has part of: where each begins, which bytes of that part were written, and all its bytes; rising.
+    /// The lines that a range has part of: where each begins, which bytes of that part were
+    /// written, and all its bytes; rising.
     fn parts(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64, &[u8; LINE])> {
         let Range { start: first, end } = *range;
         let lines = self.lines.from(self.lines.seek(|&(line, _)| line < first / LINE_U64));
@@ -148,8 +150,8 @@ impl WriteSet {
         Some(first.start..end)
     }
 
-    /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; lines that were written one after the other may
-    /// be one run.
+    /// The written bytes, exactly: a whole line would carry old bytes of a neighbour. Rising; lines
+    /// that were written one after the other may be one run.
     pub fn runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut lines = self.lines.from((0, 0));
         let (mut line, mut slot, mut runs) = (0, 0, Runs(0));

@@ -1,4 +1,5 @@
-//! Pools on a card: every mechanism with the card's copies, power cuts at any host access, hostile caches.
+//! Pools on a card: every mechanism with the card's copies, power cuts at any host access, hostile
+//! caches.
 
 mod common;
 #[path = "common/on_card.rs"]
@@ -111,8 +112,8 @@ fn survives(
     assert!(cuts > 20, "only {cuts} cuts");
 }
 
-/// What a transaction has written to pages that it is the first to touch is put back from where the mechanism has saved them, what it has written to
-/// others from what it has kept.
+/// What a transaction has written to pages that it is the first to touch is put back from where the
+/// mechanism has saved them, what it has written to others from what it has kept.
 #[test]
 fn an_abort_takes_back_writes_to_pages_of_its_own_and_of_former_transactions() {
     const PAGE: u64 = 4096;
@@ -196,7 +197,8 @@ fn the_processor_keeps_a_pool_on_a_card_consistent_too() {
     }
 }
 
-/// The program's own stores may still be in the cache when it asks for a log: the log must hold them.
+/// The program's own stores may still be in the cache when it asks for a log: the log must hold
+/// them.
 #[test]
 fn a_log_captures_what_the_program_has_stored_and_not_flushed() {
     for seed in 0..80 {
@@ -304,7 +306,8 @@ fn a_failed_log_names_the_range_and_the_pool_is_recovered_by_opening_it() {
     pool.tx(|tx| tx.write(object, &[2; 64])).unwrap();
 }
 
-/// Memory refuses a store that the card had accepted: the call that would have acknowledged it says so, and so does every open until it is accepted.
+/// Memory refuses a store that the card had accepted: the call that would have acknowledged it says
+/// so, and so does every open until it is accepted.
 #[test]
 fn a_lost_store_names_the_range_and_acknowledges_nothing() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint, Mechanism::Shadow] {
@@ -394,7 +397,8 @@ fn one_damaged_copy_of_the_table_is_survived_and_two_are_refused() {
     assert!(error.contains("corrupt"), "{error}");
 }
 
-/// The program stores beside redo transactions, through the cache that the applies go around: neither loses what the other wrote.
+/// The program stores beside redo transactions, through the cache that the applies go around:
+/// neither loses what the other wrote.
 #[test]
 fn stores_of_the_program_and_redo_transactions_see_each_other() {
     for seed in 0..60 {
@@ -403,7 +407,8 @@ fn stores_of_the_program_and_redo_transactions_see_each_other() {
         let pool = options.create(&card.pool("p"), POOL_BYTES).unwrap();
         let object = pool.tx(|tx| tx.alloc_zeroed(4096)).unwrap();
         for round in 1..6u8 {
-            // One line, in thirds: by a transaction, by a store, by a transaction that reads before.
+            // One line, in thirds: by a transaction, by a store, by a transaction that reads
+            // before.
             pool.tx(|tx| tx.write(object, &[round; 16])).unwrap();
             let mut found = [0; 16];
             pool.load(object, &mut found).unwrap();
@@ -434,7 +439,8 @@ fn stores_of_the_program_and_redo_transactions_see_each_other() {
     }
 }
 
-/// A process dies and leaves its lines in the processor's cache; the next one opens the pool on the same boot.
+/// A process dies and leaves its lines in the processor's cache; the next one opens the pool on the
+/// same boot.
 #[test]
 fn a_process_that_dies_leaves_a_pool_that_recovers() {
     for mechanism in [Mechanism::Redo, Mechanism::Shadow] {
@@ -457,7 +463,8 @@ fn a_process_that_dies_leaves_a_pool_that_recovers() {
     }
 }
 
-/// A log of another thread of the pool has failed: whatever would acknowledge something says so, and the pool ends there.
+/// A log of another thread of the pool has failed: whatever would acknowledge something says so,
+/// and the pool ends there.
 #[test]
 fn a_failed_log_of_another_thread_is_told_by_whatever_acknowledges() {
     type Call = fn(&Pool, u64) -> Result<(), Error>;
@@ -489,7 +496,8 @@ fn a_failed_log_of_another_thread_is_told_by_whatever_acknowledges() {
             pool.flush(object + 1024, 8).unwrap();
             let base = nearpm::list(card.name.name()).unwrap()[0].base;
             card.mock.break_memory(base + object + 2048..base + object + 2112);
-            // A card that orders host accesses lets the program go on, most often before the log has failed.
+            // A card that orders host accesses lets the program go on, most often before the log
+            // has failed.
             let logged = pool.undolog_create(0, object + 2048, 64);
             assert!(ordered || logged.is_err(), "{what}");
             card.mock.finish_commands();
@@ -548,8 +556,9 @@ fn dies(pool: Pool, inside: bool) {
     waits.recv().expect("the transaction begins");
 }
 
-/// Three processes on one boot: two die, and each is followed by one that uses another mechanism, or the processor alone. What the dead left in
-/// the processor's cache, before commands wrote it or dirty, reaches nobody.
+/// Three processes on one boot: two die, and each is followed by one that uses another mechanism,
+/// or the processor alone. What the dead left in the processor's cache, before commands wrote it or
+/// dirty, reaches nobody.
 #[test]
 fn a_process_that_dies_leaves_a_pool_to_every_other_mechanism() {
     for seed in 0..256 {

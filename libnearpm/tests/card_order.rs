@@ -1,4 +1,5 @@
-//! What has to come before what on a card's link, in the places where a power cut at a random moment rarely shows it.
+//! What has to come before what on a card's link, in the places where a power cut at a random
+//! moment rarely shows it.
 
 #[path = "common/on_card.rs"]
 mod on_card;
@@ -34,7 +35,8 @@ fn after_a_cut(card: &Registered, mechanism: Mechanism, object: u64) -> Vec<u8> 
     pool.tx(|tx| tx.read_vec(object, BYTES)).unwrap()
 }
 
-/// A commit that nobody waited for is lost where the power fails at once, unless something durable came behind it.
+/// A commit that nobody waited for is lost where the power fails at once, unless something durable
+/// came behind it.
 #[test]
 fn what_is_acknowledged_covers_the_commits_before_it() {
     type Acknowledged = fn(&Pool);
@@ -61,7 +63,8 @@ fn what_is_acknowledged_covers_the_commits_before_it() {
     }
 }
 
-/// A redo log applies to what its transaction has freed. The next one allocates it and stores to it at once: not before the command is posted.
+/// A redo log applies to what its transaction has freed. The next one allocates it and stores to it
+/// at once: not before the command is posted.
 #[test]
 fn a_store_to_what_was_freed_comes_behind_the_log_that_applies_to_it() {
     let mut reused = 0;

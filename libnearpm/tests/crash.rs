@@ -1,4 +1,5 @@
-//! Power cuts at every fence, under every mechanism, with and without eviction, and again during the recovery.
+//! Power cuts at every fence, under every mechanism, with and without eviction, and again during
+//! the recovery.
 //!
 //! The oracle: what recovers must be the state after some transaction between the last that was
 //! acknowledged when the power failed and the one that was running.
@@ -57,8 +58,8 @@ fn cut_recovery(mechanism: Mechanism, image: Image, oracle: &Oracle) -> Result<(
     images.into_iter().try_for_each(|image| recover(mechanism, TestMemory::from_image(image), oracle))
 }
 
-/// How often power was cut, and the first cut that was not survived. Nothing panics inside a probe: the pool's own code
-/// would unwind through the memory.
+/// How often power was cut, and the first cut that was not survived. Nothing panics inside a probe:
+/// the pool's own code would unwind through the memory.
 #[derive(Default)]
 struct Verdict {
     cuts: u64,
@@ -99,7 +100,8 @@ fn crash_everywhere(mechanism: Mechanism, durability: Durability, evict_one_in: 
         }
     });
     for operation in operations(seed, 40, 300) {
-        // The running transaction's outcome is allowed from its start: it may pass its commit point any time.
+        // The running transaction's outcome is allowed from its start: it may pass its commit point
+        // any time.
         let mut next = model.clone();
         operation.done_to(&mut next);
         oracle.lock().unwrap().states.push(next.clone());
@@ -163,8 +165,8 @@ fn shadow() {
     crash_everywhere(Mechanism::Shadow, Durability::Durable, 3, 12);
 }
 
-/// Power fails in the middle of a transaction, the pool is opened with another mechanism and used, and power fails again: what the first
-/// one left must not come back.
+/// Power fails in the middle of a transaction, the pool is opened with another mechanism and used,
+/// and power fails again: what the first one left must not come back.
 #[test]
 fn a_pool_may_be_opened_with_another_mechanism_each_time() {
     let options = |mechanism| options(mechanism).ring_bytes(64 * 1024);
@@ -217,14 +219,16 @@ fn a_range_that_was_logged_twice_gets_its_oldest_value_back() {
     assert_eq!(reopened.recovery().undone, 0);
 }
 
-/// A creation that is cut leaves a pool that is whole or one that is refused, whatever lay there before.
+/// A creation that is cut leaves a pool that is whole or one that is refused, whatever lay there
+/// before.
 #[test]
 fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
     let memory = TestMemory::from_image(vec![0xa5; POOL_BYTES]);
     let outcomes = Arc::new(Mutex::new((0, 0)));
     let sink = outcomes.clone();
     memory.probe(move |number, event, survive| {
-        // At a fence everything is open that it should have kept apart: many outcomes, few of which show a fault.
+        // At a fence everything is open that it should have kept apart: many outcomes, few of which
+        // show a fault.
         let outcomes_here = if event == Event::Fence { 200 } else { 2 };
         for seed in 0..outcomes_here {
             let opened =
@@ -252,8 +256,8 @@ fn a_creation_that_is_cut_leaves_a_whole_pool_or_none() {
     assert!(all > 500, "only {all} cuts");
 }
 
-/// Recovery makes the extent of a ring small again. Whoever reads the small extent must find the epoch word that makes what lies behind
-/// it worthless.
+/// Recovery makes the extent of a ring small again. Whoever reads the small extent must find the
+/// epoch word that makes what lies behind it worthless.
 #[test]
 fn the_extent_shrinks_only_behind_the_epoch_word() {
     let options = options(Mechanism::Checkpoint).epoch_ops(0);
@@ -284,7 +288,8 @@ fn the_extent_shrinks_only_behind_the_epoch_word() {
     assert!(seen.iter().all(|w| w.0 == extent || w.1 == last.1), "a small extent with the old epoch word");
 }
 
-/// What one large transaction writes back, and what is left at each cut while the log is made larger before it.
+/// What one large transaction writes back, and what is left at each cut while the log is made
+/// larger before it.
 #[test]
 fn a_log_that_was_reserved_does_not_grow_and_a_cut_meanwhile_loses_nothing() {
     let options = Options::new().mechanism(Mechanism::Undo).lanes(1).ring_bytes(128 * 1024).id(7);
@@ -315,7 +320,8 @@ fn a_log_that_was_reserved_does_not_grow_and_a_cut_meanwhile_loses_nothing() {
     assert!(reserved + 200 < grows, "{reserved} lines where the log was reserved, {grows} where it was not");
 }
 
-/// A pool is made where another one was, with the same identifier: what is left of that one's log must not count.
+/// A pool is made where another one was, with the same identifier: what is left of that one's log
+/// must not count.
 #[test]
 fn entries_of_a_former_pool_do_not_count() {
     let memory = TestMemory::new(1 << 20);

@@ -134,7 +134,8 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
     assert!(pool.recovery().redone > 0 && pool.usable_bytes(pool.root()).unwrap() >= 64, "pages have come home");
 }
 
-/// Under shadow paging the page that one has left is taken by another. Who has not stored to the first must not see the second there.
+/// Under shadow paging the page that one has left is taken by another. Who has not stored to the
+/// first must not see the second there.
 #[test]
 fn what_takes_the_place_of_a_page_is_seen_nowhere_else() {
     const WORDS: u64 = 16 * 512;

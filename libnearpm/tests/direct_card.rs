@@ -1,4 +1,5 @@
-//! Direct pools on a card: what is refused, who may open them after whom, and what becomes of them when the card fails.
+//! Direct pools on a card: what is refused, who may open them after whom, and what becomes of them
+//! when the card fails.
 
 use std::sync::Arc;
 
@@ -99,7 +100,8 @@ fn peek(pool: &DirectPool, bytes: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(pool.base().add(pool.root() as usize), bytes).to_vec() }
 }
 
-/// A root of one value with a changed byte, and with the first bytes as transactions of a mechanism have written them.
+/// A root of one value with a changed byte, and with the first bytes as transactions of a mechanism
+/// have written them.
 fn expected(bytes: usize, fill: u8, written: &[u8]) -> Vec<u8> {
     let mut data = vec![fill; bytes];
     data[bytes / 2] = 0xaa;
@@ -140,7 +142,8 @@ fn what_a_card_cannot_have_is_refused_before_anything_is_written() {
     assert_eq!(card.names(), [""; 0]);
 }
 
-/// Processes of both kinds, one after the other on one boot of the host; some close the pool and some die.
+/// Processes of both kinds, one after the other on one boot of the host; some close the pool and
+/// some die.
 #[test]
 fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
     for seed in 0..30u64 {
@@ -181,7 +184,8 @@ fn pools_go_to_and_fro_between_direct_use_and_the_mechanisms() {
     }
 }
 
-/// Pages that the card has moved come home where a program uses a pool by pointer, whatever has changed places with what.
+/// Pages that the card has moved come home where a program uses a pool by pointer, whatever has
+/// changed places with what.
 #[test]
 fn pages_that_shadow_paging_has_moved_come_home() {
     for (seed, spare) in (0..6).map(|seed| (seed, [24, 12][seed as usize % 2])) {
@@ -255,7 +259,8 @@ fn a_card_that_goes_away_is_an_error_and_ends_the_pool() {
     }
 }
 
-/// Somebody else's log of this pool has failed on the card, which may have dropped what the pool stored: nothing is acknowledged.
+/// Somebody else's log of this pool has failed on the card, which may have dropped what the pool
+/// stored: nothing is acknowledged.
 #[test]
 fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
     type Call = fn(&DirectPool) -> Result<(), Error>;
@@ -294,7 +299,8 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
     }
 }
 
-/// Threads whose commits wait for the card together: what each was told survives, when the power goes in the middle of all of them.
+/// Threads whose commits wait for the card together: what each was told survives, when the power
+/// goes in the middle of all of them.
 #[test]
 fn threads_that_wait_together_lose_nothing_acknowledged() {
     use std::sync::atomic::{AtomicU64, Ordering};

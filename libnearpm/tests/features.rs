@@ -1,5 +1,6 @@
-//! Events of pools: `cargo test -p nearpm --features serde,tracing --test serialised --test features`. They have a process of their own: a place that says something
-//! is asked once whether anybody listens, and pools of other threads would ask in vain.
+//! Events of pools: `cargo test -p nearpm --features serde,tracing --test serialised --test
+//! features`. They have a process of their own: a place that says something is asked once whether
+//! anybody listens, and pools of other threads would ask in vain.
 
 #![cfg(feature = "tracing")]
 

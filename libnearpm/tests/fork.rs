@@ -9,7 +9,8 @@ use nearpm::{Error, Options, Pool, Problem, Survives, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
 
-/// Held by each test: another one's threads may hold locks of the system's library at a fork, for ever in the child.
+/// Held by each test: another one's threads may hold locks of the system's library at a fork, for
+/// ever in the child.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -18,7 +19,8 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Runs a check in a child, which ends without running anything of the test harness.
 fn in_child(check: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child is one thread, and what it calls waits for no lock that another thread of the parent may hold.
+    // SAFETY: the child is one thread, and what it calls waits for no lock that another thread of
+    // the parent may hold.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(i32::from(check())),

@@ -1,4 +1,5 @@
-//! The gate, the locks and the copies of pages of a pool in every order of events that their memory model allows (loom), up to a number of preemptions.
+//! The gate, the locks and the copies of pages of a pool in every order of events that their memory
+//! model allows (loom), up to a number of preemptions.
 //!
 //! The files are those of the library, with loom's atomics and locks in the place of the system's.
 
@@ -28,7 +29,8 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_copies::PageCopies;
 
-/// Something that the gate protects: loom reports an access that another one does not happen before.
+/// Something that the gate protects: loom reports an access that another one does not happen
+/// before.
 struct Guarded {
     gate: Gate,
     value: UnsafeCell<u64>,
@@ -38,10 +40,12 @@ impl Guarded {
     fn enter(&self, role: Role) {
         self.gate.enter(role);
         match role {
-            // SAFETY: loom checks that nobody else accesses the value meanwhile, which is what is tested.
+            // SAFETY: loom checks that nobody else accesses the value meanwhile, which is what is
+            // tested.
             Role::Writer => self.value.with_mut(|value| unsafe { *value += 1 }),
             Role::Reader => self.value.with(|_| ()),
-            // Holders keep out of each other's way by their locks: those of the gate are tested by their not meeting the others.
+            // Holders keep out of each other's way by their locks: those of the gate are tested by
+            // their not meeting the others.
             Role::Holder => {}
         }
         self.gate.leave();
@@ -146,7 +150,8 @@ fn locks_exclude_and_never_wait_in_a_circle() {
     });
 }
 
-/// Writers that change words of one page, each the one of its number, and a reader of a snapshot that was taken before.
+/// Writers that change words of one page, each the one of its number, and a reader of a snapshot
+/// that was taken before.
 fn writers_beside_a_snapshot(writers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let page =

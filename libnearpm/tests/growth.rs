@@ -155,7 +155,8 @@ fn several_threads_grow_a_pool_and_lose_nothing() {
     }
 }
 
-/// A pool of 1 MiB in a longer memory, whose other bytes are what an earlier growth left, or somebody else.
+/// A pool of 1 MiB in a longer memory, whose other bytes are what an earlier growth left, or
+/// somebody else.
 fn in_longer_memory() -> Vec<u8> {
     let small = TestMemory::new(MIB as usize);
     let pool = DirectPool::create_in(Box::new(small.clone()), &Options::default()).unwrap();
@@ -166,8 +167,8 @@ fn in_longer_memory() -> Vec<u8> {
     bytes
 }
 
-/// Power fails at events of a growth: at the first and last ones, and at some of the many that blank its tables. What is left is the pool with
-/// its old or its new size, and all that was in it.
+/// Power fails at events of a growth: at the first and last ones, and at some of the many that
+/// blank its tables. What is left is the pool with its old or its new size, and all that was in it.
 #[test]
 fn growth_survives_cuts() {
     let (before, growth) = (in_longer_memory(), Options::new().growth(up_to(6 * MIB)));
@@ -206,7 +207,8 @@ fn growth_survives_cuts() {
     assert!(former > 20 && grown > 0, "{former} cuts before, {grown} behind");
 }
 
-/// New objects of a pool as on a file lie at their places in what has come, and their records say so: a recovery finds them there.
+/// New objects of a pool as on a file lie at their places in what has come, and their records say
+/// so: a recovery finds them there.
 #[test]
 fn objects_that_are_written_once_lie_in_what_has_come() {
     let memory = TestMemory::from_image(in_longer_memory()).one_domain();
@@ -237,7 +239,8 @@ fn objects_that_are_written_once_lie_in_what_has_come() {
     assert!(objects.iter().any(|&(_, object)| object > MIB));
 }
 
-/// Objects that replace each other, and nobody waits for their commits: their space serves again before the pool grows.
+/// Objects that replace each other, and nobody waits for their commits: their space serves again
+/// before the pool grows.
 #[test]
 fn space_that_waits_serves_before_a_pool_grows() {
     let memory = TestMemory::from_image(in_longer_memory()).one_domain();
@@ -258,7 +261,8 @@ fn space_that_waits_serves_before_a_pool_grows() {
     assert_eq!(bytes_at(&pool, former.unwrap(), 40_000), [199; 40_000]);
 }
 
-/// What a transaction may log for sure is what chunks are kept for, also where the pool has grown since it was made.
+/// What a transaction may log for sure is what chunks are kept for, also where the pool has grown
+/// since it was made.
 #[test]
 fn a_transaction_that_is_too_large_for_the_log_is_refused_before_its_commit() {
     const BYTES: u64 = 4000;
@@ -439,7 +443,8 @@ fn a_pool_that_nobody_has_open_gets_any_size_and_back() {
     assert_eq!(keys(&DirectPool::open(&copy, &options(up_to(2 * MIB))).unwrap()), 500);
 }
 
-/// Runs of several chunks that hold nothing any more: a pool that ends inside of what their words name opens, and grows over them again.
+/// Runs of several chunks that hold nothing any more: a pool that ends inside of what their words
+/// name opens, and grows over them again.
 #[test]
 fn a_pool_that_ends_where_runs_were_opens_and_grows_again() {
     let (_folder, path) = folder();
@@ -531,7 +536,8 @@ fn sparse(path: &Path) {
     }
 }
 
-/// Objects have all of the pool when a transaction comes that changes more of them than the log has room for.
+/// Objects have all of the pool when a transaction comes that changes more of them than the log has
+/// room for.
 #[test]
 fn a_pool_grows_for_its_log() {
     const OBJECT: u64 = 64 << 10;

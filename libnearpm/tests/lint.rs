@@ -167,7 +167,8 @@ fn a_clean_program_hears_nothing() {
     }
 }
 
-/// An object that is published with the word of the program that its bytes are durable, and they are not.
+/// An object that is published with the word of the program that its bytes are durable, and they
+/// are not.
 #[test]
 fn a_published_object_whose_bytes_are_not_durable() {
     for mode in MODES {

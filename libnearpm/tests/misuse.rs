@@ -1,8 +1,9 @@
 //! What must not compile does not, and the compiler says why.
 //!
-//! Each program in `misuse` begins with words, a line each, that errors in it must have: the rest of the text changes with the compiler's version. All are
-//! built by one call of cargo, in a workspace of their own with this library's lock file, and some in which nothing is wrong show that the others fail for
-//! what is.
+//! Each program in `misuse` begins with words, a line each, that errors in it must have: the rest
+//! of the text changes with the compiler's version. All are built by one call of cargo, in a
+//! workspace of their own with this library's lock file, and some in which nothing is wrong show
+//! that the others fail for what is.
 
 use std::fmt::Write;
 use std::fs;

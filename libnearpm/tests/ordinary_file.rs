@@ -1,7 +1,9 @@
-//! Pools on an ordinary file system: what durable transactions write to the device, as the block layer counts it, and a device that is full.
+//! Pools on an ordinary file system: what durable transactions write to the device, as the block
+//! layer counts it, and a device that is full.
 //!
-//! A store through a mapping makes a whole folio of the page cache dirty, which may be 2 MiB; so what the device gets depends on how the
-//! file came into the cache. Every history of the file must cost the same here. Needs root, a loop device and ext4.
+//! A store through a mapping makes a whole folio of the page cache dirty, which may be 2 MiB; so
+//! what the device gets depends on how the file came into the cache. Every history of the file must
+//! cost the same here. Needs root, a loop device and ext4.
 
 #![cfg(target_os = "linux")]
 
@@ -49,7 +51,8 @@ impl Ext4 {
         let image = folder.path().join("image");
         File::create(&image).and_then(|file| file.set_len(bytes)).map_err(|e| e.to_string())?;
         let image = image.to_str().ok_or("the folder's name is no text")?;
-        // Nothing is left for the system to write later by itself; blocks are what they are on large devices.
+        // Nothing is left for the system to write later by itself; blocks are what they are on
+        // large devices.
         run(
             "mkfs.ext4",
             &["-q", "-F", "-b", &block.to_string(), "-E", "lazy_itable_init=0,lazy_journal_init=0", image],
@@ -160,14 +163,16 @@ fn a_durable_set_writes_few_blocks_whatever_the_history_of_the_file() {
         let pool = open(&ext4, &ext4.mount_point().join(format!("pool{at}")));
         let (written, logged) = bytes_of_a_set(&ext4, &pool);
         eprintln!("{history}: {written} B to the device for a durable SET that logs {logged} B");
-        // A sector that is not written would be counted as none: the log reaches the device at least.
+        // A sector that is not written would be counted as none: the log reaches the device at
+        // least.
         assert!(written >= logged, "{history}: {written} B, and {logged} B were logged");
         assert!(written <= logged + BESIDE, "{history}: {written} B, and {logged} B were logged");
         pool.close().unwrap();
     }
 }
 
-/// A pool in a file with holes on a device without room: what is in it can be read, and freed, whichever chunk the room ended in.
+/// A pool in a file with holes on a device without room: what is in it can be read, and freed,
+/// whichever chunk the room ended in.
 #[test]
 fn a_full_medium_keeps_no_pool_shut() {
     let Some(ext4) = ext4(4 << 20, 1024) else { return };

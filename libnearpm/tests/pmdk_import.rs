@@ -1,4 +1,5 @@
-//! Files of PMDK that say what cannot be are refused, and at once. What PMDK itself wrote is imported in `libnearpm/pmemobj/tests/import.rs`.
+//! Files of PMDK that say what cannot be are refused, and at once. What PMDK itself wrote is
+//! imported in `libnearpm/pmemobj/tests/import.rs`.
 
 use std::path::PathBuf;
 use std::process::Command;

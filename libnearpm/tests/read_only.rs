@@ -169,7 +169,8 @@ fn what_cannot_be_read_only_is_refused() {
     assert!(matches!(missing, Err(Error::Pool { problem: Problem::NotFound, .. })));
 }
 
-/// Changes that are forgotten: several may make them at once, each for itself, also of a pool with a commit in its log alone.
+/// Changes that are forgotten: several may make them at once, each for itself, also of a pool with
+/// a commit in its log alone.
 #[test]
 fn copies_on_write_are_forgotten() {
     let (_folder, path) = folder();

@@ -17,8 +17,9 @@ fn read(pool: &Pool, offset: u64, bytes: usize) -> Vec<u8> {
     pool.tx(|tx| tx.read_vec(offset, bytes)).unwrap()
 }
 
-/// Opens a pool whose ring holds, behind an entry that has lost its head, an entry as the data of that one. `forge` makes it of one with everything
-/// right, and says where it lies in the ring. Gives what is found of 64 ones that it would overwrite.
+/// Opens a pool whose ring holds, behind an entry that has lost its head, an entry as the data of
+/// that one. `forge` makes it of one with everything right, and says where it lies in the ring.
+/// Gives what is found of 64 ones that it would overwrite.
 fn with_forged_entry(forge: impl Fn(EntryHead, u64) -> EntryHead) -> Vec<u8> {
     let memory = TestMemory::new(POOL_BYTES);
     let pool = options(Mechanism::Undo).create_in(Box::new(memory.clone())).unwrap();
@@ -41,8 +42,8 @@ fn with_forged_entry(forge: impl Fn(EntryHead, u64) -> EntryHead) -> Vec<u8> {
     read(&pool, victim, 64)
 }
 
-/// Logged data may look like a log entry. When its own entry is torn, the scan meets it as if it were one: it counts only where pool, thread
-/// and place are right.
+/// Logged data may look like a log entry. When its own entry is torn, the scan meets it as if it
+/// were one: it counts only where pool, thread and place are right.
 #[test]
 fn data_that_looks_like_an_entry_is_not_taken_for_one() {
     assert_eq!(with_forged_entry(|entry, _| entry), [9; 64], "an entry with everything right counts");
@@ -55,7 +56,8 @@ fn data_that_looks_like_an_entry_is_not_taken_for_one() {
     assert_eq!(forged, [1; 64], "it is another pool's");
 }
 
-/// Cuts a recovery at every event, each with many ways in which the caches may have it, and recovers what that leaves: always the same.
+/// Cuts a recovery at every event, each with many ways in which the caches may have it, and
+/// recovers what that leaves: always the same.
 fn recovers_however_it_is_cut(mechanism: Mechanism, image: Image, object: u64, expected: &[u8]) {
     let memory = TestMemory::from_image(image);
     let images: Arc<Mutex<Vec<Image>>> = Arc::default();
@@ -73,7 +75,8 @@ fn recovers_however_it_is_cut(mechanism: Mechanism, image: Image, object: u64, e
     }
 }
 
-/// The word that makes a log worthless comes behind what the recovery did with the log: an undo log.
+/// The word that makes a log worthless comes behind what the recovery did with the log: an undo
+/// log.
 #[test]
 fn an_undo_log_is_deleted_behind_what_it_restores() {
     let memory = TestMemory::new(POOL_BYTES);

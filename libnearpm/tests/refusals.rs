@@ -1,4 +1,5 @@
-//! Bad input: each a clear error that says what, where, and what to do; no panic, no effect on other data.
+//! Bad input: each a clear error that says what, where, and what to do; no panic, no effect on
+//! other data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -151,7 +152,8 @@ fn a_file_that_nobody_may_write_is_refused() {
     assert_eq!(fs::read(path).unwrap(), before);
 }
 
-/// Wants a creation to be refused for want of space, with the size and the remedy, and nothing left behind.
+/// Wants a creation to be refused for want of space, with the size and the remedy, and nothing left
+/// behind.
 fn no_space(folder: &Path, bytes: u64) {
     let before = fs::read_dir(folder).unwrap().count();
     let path = folder.join("large");
@@ -177,7 +179,8 @@ fn no_space_for_a_pool_is_said_with_the_size_and_leaves_the_folder_as_it_was() {
 #[cfg(unix)]
 const LIMITED: &str = "NEARPM_TEST_LIMITED_FILES";
 
-/// A limit on the size of files stops root too; it holds for a whole process, so the test runs itself again in one.
+/// A limit on the size of files stops root too; it holds for a whole process, so the test runs
+/// itself again in one.
 #[test]
 #[cfg(unix)]
 fn a_pool_above_the_limit_of_files_is_refused_and_leaves_nothing_behind() {
@@ -186,7 +189,8 @@ fn a_pool_above_the_limit_of_files_is_refused_and_leaves_nothing_behind() {
     }
     let (folder, path) = folder();
     drop(create(&path));
-    // At most 4 MiB, in units of 512 or 1024 bytes by shell; without the trap the limit would kill the process.
+    // At most 4 MiB, in units of 512 or 1024 bytes by shell; without the trap the limit would kill
+    // the process.
     let limited = "trap '' XFSZ; ulimit -f 4096; exec \"$0\" \"$@\"";
     let second = std::process::Command::new("sh")
         .args(["-c", limited])
@@ -261,7 +265,8 @@ fn damaged_metadata_is_refused_and_not_believed() {
     assert!(refused(&|image| image[table] = 1).contains("page table"));
     let home_of_one = nearpm_interface_seal(1);
     assert!(refused(&|image| image[table..table + 8].copy_from_slice(&home_of_one)).contains("twice"));
-    // The first chunk is on the first page behind the tables; the words stand a line behind the root.
+    // The first chunk is on the first page behind the tables; the words stand a line behind the
+    // root.
     let words = (0..heap).rev().step_by(64).map(|at| at / 64 * 64).find(|&at| image[at + 64 + 7] == 0x52).unwrap() + 64;
     assert!(refused(&|image| image[words + 7] = 9).contains("state of a chunk"));
     assert!(refused(&|image| image[words] = 0x90).contains("no class"));
@@ -402,7 +407,8 @@ proptest! {
     }
 }
 
-/// Pairs of options, and of options and a file, that cannot be had: nothing is left of a creation, and an opening leaves the file as it is.
+/// Pairs of options, and of options and a file, that cannot be had: nothing is left of a creation,
+/// and an opening leaves the file as it is.
 #[test]
 fn what_cannot_be_had_together_is_refused_before_anything_is_written() {
     let direct = [
@@ -447,7 +453,8 @@ fn what_cannot_be_had_together_is_refused_before_anything_is_written() {
     assert!(fs::read(&path).unwrap() == before);
 }
 
-/// Pools of both kinds are made and opened in one way, so that what one option does for one it does for the other.
+/// Pools of both kinds are made and opened in one way, so that what one option does for one it does
+/// for the other.
 #[test]
 fn options_do_the_same_for_both_kinds_of_pool() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! What share of a pool objects can use. `cargo nextest run --release -p nearpm -E 'binary(shares)' --no-capture` prints it.
+//! What share of a pool objects can use.
+//! `cargo nextest run --release -p nearpm -E 'binary(shares)' --no-capture` prints it.
 
 use nearpm::Options;
 use nearpm::direct::DirectPool;

@@ -1,4 +1,5 @@
-//! Files that are larger than their medium, or become shorter than they were: errors, and no signal.
+//! Files that are larger than their medium, or become shorter than they were: errors, and no
+//! signal.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -81,7 +82,8 @@ fn a_pool_takes_room_as_it_is_used() {
     push(&pool, 1000).unwrap();
     pool.close().unwrap();
     let used = blocks();
-    // Two segments of the log, of 16 MiB, have their room at once, as nobody may be refused it in the middle of a commit.
+    // Two segments of the log, of 16 MiB, have their room at once, as nobody may be refused it in
+    // the middle of a commit.
     assert!(used < 40 << 20, "{used} bytes for 8 KB");
     let pool = open(&path, Survives::PowerCut).unwrap();
     assert_eq!(sum(&pool).unwrap(), 499_500);
@@ -99,7 +101,8 @@ fn a_file_that_is_cut_short_is_an_error_of_the_next_commit() {
             push(&pool, 1000).unwrap();
             cut(&path, left);
             let next = push(&pool, 1000);
-            // Without `msync` nobody asks the system, and what is left may be enough for the commit.
+            // Without `msync` nobody asks the system, and what is left may be enough for the
+            // commit.
             if survives == Survives::PowerCut || left < BYTES / 2 {
                 assert_eq!(problem(next), Problem::Truncated { header: BYTES, found: left }, "{from}, {survives:?}");
                 assert!(matches!(push(&pool, 1), Err(Error::Poisoned)));
@@ -139,7 +142,8 @@ fn a_mechanism_finds_out_as_well() {
     assert!(pool.tx(|tx| tx.write(object, &[1; 100])).is_err());
 }
 
-/// A loss does not stay: whoever cut the file gives it its bytes again. Zeros that were seen in their place do not go home all the same.
+/// A loss does not stay: whoever cut the file gives it its bytes again. Zeros that were seen in
+/// their place do not go home all the same.
 #[test]
 fn zeros_in_the_place_of_what_was_lost_do_not_go_home() {
     for survives in WAYS {
@@ -181,7 +185,8 @@ fn written(pool: &DirectPool, bytes: u64) -> Range<u64> {
     object..object + bytes
 }
 
-/// Bytes go to the log when they are first looked at, and are gone by then: the record does not count, whatever was written of it.
+/// Bytes go to the log when they are first looked at, and are gone by then: the record does not
+/// count, whatever was written of it.
 #[test]
 fn a_record_of_what_was_lost_does_not_count() {
     for survives in WAYS {
@@ -197,7 +202,8 @@ fn a_record_of_what_was_lost_does_not_count() {
         cut(&path, left);
         assert!(matches!(problem(tx.commit(&pool)), Problem::Truncated { .. }), "{survives:?}");
         drop(pool);
-        // The object gets bytes that it had not when it was committed. What else was cut off is there again: segments of the log may be.
+        // The object gets bytes that it had not when it was committed. What else was cut off is
+        // there again: segments of the log may be.
         tail[..(object.end - left) as usize].fill(7);
         File::options().write(true).open(&path).unwrap().write_all_at(&tail, left).unwrap();
         let pool = open(&path, survives).unwrap();
@@ -250,8 +256,8 @@ fn the_process_with_a_full_medium() {
     }
 }
 
-/// Objects that replace each other where there is room for no more: what a commit has freed serves the next one, although a recovery may not know yet
-/// that it is free.
+/// Objects that replace each other where there is room for no more: what a commit has freed serves
+/// the next one, although a recovery may not know yet that it is free.
 fn replace_on_a_full_medium(path: &Path, survives: Survives) {
     cut_new(path, 64 << 20);
     let pool = DirectPool::create(path.to_str().unwrap(), 0, &options(survives)).unwrap();
@@ -273,7 +279,8 @@ fn replace_on_a_full_medium(path: &Path, survives: Survives) {
     pool.close().unwrap();
 }
 
-/// It needs a medium of its own, and so the right to mount one in a namespace; where that is not given, there is nothing to see.
+/// It needs a medium of its own, and so the right to mount one in a namespace; where that is not
+/// given, there is nothing to see.
 #[test]
 fn a_full_medium_aborts_the_commit_and_the_pool_goes_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Counters, against a memory that counts for itself, and against what a small transaction must take.
+//! Counters, against a memory that counts for itself, and against what a small transaction must
+//! take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,8 +93,9 @@ fn of_one_transaction(mode: Mode) -> Statistics {
     }
 }
 
-/// The figures of decision 7: a working copy logs the new bytes in one line behind one fence. In place, the old ones in one line behind a fence, then the
-/// line itself behind another, then the commit record behind a third.
+/// The figures of decision 7: a working copy logs the new bytes in one line behind one fence. In
+/// place, the old ones in one line behind a fence, then the line itself behind another, then the
+/// commit record behind a third.
 #[test]
 fn a_small_transaction_costs_what_it_must() {
     let working_copy = Statistics {

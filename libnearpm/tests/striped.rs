@@ -173,7 +173,8 @@ fn where_cards_cannot_wait_for_each_other_the_processor_does() {
     assert!(pool.statistics().commands > 0);
 }
 
-/// Every member holds its stripes and nothing else, each mechanism writes and reads over their borders, and another one finds all of it.
+/// Every member holds its stripes and nothing else, each mechanism writes and reads over their
+/// borders, and another one finds all of it.
 #[test]
 fn objects_over_several_stripes_are_whole() {
     for members in [1, 2, 4, 8] {
@@ -185,7 +186,8 @@ fn objects_over_several_stripes_are_whole() {
             let options = |mechanism| {
                 Options::new().mechanism(mechanism).lanes(1).ring_bytes(4 << 20).spare_pages(700).epoch_ops(1)
             };
-            // One object over a whole stripe and a part of the next; a mechanism moves or logs all of it at once.
+            // One object over a whole stripe and a part of the next; a mechanism moves or logs all
+            // of it at once.
             let size = 2_500_000;
             let pool = options(mechanism).create_striped(boxed()).unwrap();
             fill(&pool, size);

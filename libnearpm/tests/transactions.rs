@@ -1,4 +1,5 @@
-//! What transactions promise while nothing fails: atomicity on errors and panics, isolation of the allocator, limits.
+//! What transactions promise while nothing fails: atomicity on errors and panics, isolation of the
+//! allocator, limits.
 
 mod common;
 
@@ -247,7 +248,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Objects never overlap, keep their contents, are aligned as promised, and the pool opens to the same ones.
+    /// Objects never overlap, keep their contents, are aligned as promised, and the pool opens to
+    /// the same ones.
     #[test]
     fn the_allocator_is_what_its_model_says(
         steps in prop::collection::vec(step(), 1..120), mechanism in prop::sample::select(Mechanism::ALL.to_vec()),
@@ -312,7 +314,8 @@ proptest! {
     }
 }
 
-/// A new object is written in part, then whole, then in part: each read sees the last write, whatever waited for the commit.
+/// A new object is written in part, then whole, then in part: each read sees the last write,
+/// whatever waited for the commit.
 #[test]
 fn writes_of_a_new_object_take_each_others_place() {
     for mechanism in Mechanism::ALL {

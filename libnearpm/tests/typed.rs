@@ -350,7 +350,8 @@ fn a_pool_that_is_open_for_reading_is_read_and_not_changed() {
     assert!(!path.exists());
 }
 
-/// A store through a pointer to freed space, in a thread that has no log yet: the log must not be made where the store goes.
+/// A store through a pointer to freed space, in a thread that has no log yet: the log must not be
+/// made where the store goes.
 #[test]
 fn a_dangling_store_leaves_the_log_alone() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {

@@ -1,5 +1,5 @@
-//! Values and collections that programs look for first: options, spans of time, codes, tuples, enums, sets, keys of bytes, both directions,
-//! cursors, and what drains.
+//! Values and collections that programs look for first: options, spans of time, codes, tuples,
+//! enums, sets, keys of bytes, both directions, cursors, and what drains.
 
 use std::borrow::Borrow;
 use std::num::NonZeroU32;

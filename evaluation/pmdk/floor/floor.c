@@ -1,7 +1,8 @@
 /*
- * The floor: what of libpmemobj's binary interface the benchmark's programs need, with no persistence at all. Nothing is
- * logged, flushed or fenced, nothing can be aborted or recovered. What remains is the program's own work, the calls, and
- * what the interface makes every library do: keep the caller's jmp_buf of each transaction, give zeroed memory.
+ * The floor: what of libpmemobj's binary interface the benchmark's programs need, with no
+ * persistence at all. Nothing is logged, flushed or fenced, nothing can be aborted or recovered.
+ * What remains is the program's own work, the calls, and what the interface makes every library do:
+ * keep the caller's jmp_buf of each transaction, give zeroed memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Transactions that add ranges and then modify all of each: an operation is one transaction with `--adds` of `--bytes`. */
+/* Transactions that add ranges and then modify all of each: an operation is one transaction with
+ * `--adds` of `--bytes`. */
 #include <string.h>
 
 #include "pool.h"

@@ -1,6 +1,7 @@
 /*
- * Pairs of an allocation and a release, of one size: `--variant atomic` by pmemobj_alloc and pmemobj_free on a pointer
- * in the pool, `--variant tx` by two transactions. Each object is stored to while it lives.
+ * Pairs of an allocation and a release, of one size: `--variant atomic` by pmemobj_alloc and
+ * pmemobj_free on a pointer in the pool, `--variant tx` by two transactions. Each object is stored
+ * to while it lives.
  */
 #include <stdlib.h>
 #include <string.h>

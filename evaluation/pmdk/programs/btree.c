@@ -1,4 +1,5 @@
-/* B-tree of order 8 that splits full nodes on the way down. A changed node is snapshotted as a whole, 304 B. */
+/* B-tree of order 8 that splits full nodes on the way down. A changed node is snapshotted as a
+ * whole, 304 B. */
 #include <string.h>
 
 #include "maps.h"

@@ -84,7 +84,8 @@ struct options options_read(int argc, char **argv)
     return options;
 }
 
-/* The tracer follows from here, instruction by instruction; before and behind the marks the process runs freely. */
+/* The tracer follows from here, instruction by instruction; before and behind the marks the process
+ * runs freely. */
 void bench_begin(const struct options *options)
 {
     if (options->counted) {
@@ -119,7 +120,8 @@ uint64_t bench_processor_nanoseconds(void)
     return between(&begun.processor, &ended.processor);
 }
 
-/* Threads wait for the start without sleeping: to wake a sleeper takes as long as thousands of operations. */
+/* Threads wait for the start without sleeping: to wake a sleeper takes as long as thousands of
+ * operations. */
 struct start {
     atomic_uint waiting;
     atomic_bool go;

@@ -1,6 +1,6 @@
 /*
- * What every benchmark program shares and what knows nothing of libpmemobj: options, clock, marks around the part that is
- * timed or counted, threads.
+ * What every benchmark program shares and what knows nothing of libpmemobj: options, clock, marks
+ * around the part that is timed or counted, threads.
  */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
@@ -31,7 +31,8 @@ struct options options_read(int argc, char **argv);
 /* Prints a message with the program's name and exits with code 1. */
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
 
-/* Begin and end of the part that is timed. With `counted` the process stops at both, traced by its parent. */
+/* Begin and end of the part that is timed. With `counted` the process stops at both, traced by its
+ * parent. */
 void bench_begin(const struct options *options);
 void bench_end(const struct options *options);
 

@@ -1,6 +1,7 @@
 /*
- * Hash map with chains, whose table doubles in a transaction of its own once chains are long and entries twice as many as
- * buckets. Snapshots: the bucket and the count of an insertion; the old table and each entry's link of a doubling.
+ * Hash map with chains, whose table doubles in a transaction of its own once chains are long and
+ * entries twice as many as buckets. Snapshots: the bucket and the count of an insertion; the old
+ * table and each entry's link of a doubling.
  */
 #include <stddef.h>
 
@@ -8,8 +9,9 @@
 
 #define FIRST_BUCKETS 10
 /*
- * A longer chain lets the table double when it is loaded, or when it is not. PMDK's example has 10 for the latter, with a
- * hash that clusters; with the even one here 7 makes doublings move as many entries an insertion as there.
+ * A longer chain lets the table double when it is loaded, or when it is not. PMDK's example has 10
+ * for the latter, with a hash that clusters; with the even one here 7 makes doublings move as many
+ * entries an insertion as there.
  */
 #define LONG_CHAIN 5
 #define LONGEST_CHAIN 7

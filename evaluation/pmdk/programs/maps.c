@@ -1,6 +1,7 @@
 /*
- * Inserts random keys into a map. An operation is one transaction { allocate an object of 8 B; insert it under a key },
- * or `--batch` of them in one transaction. With more threads each has a map of its own in the one pool.
+ * Inserts random keys into a map. An operation is one transaction { allocate an object of 8 B;
+ * insert it under a key }, or `--batch` of them in one transaction. With more threads each has a
+ * map of its own in the one pool.
  */
 #include "maps.h"
 

@@ -1,4 +1,5 @@
-/* Maps in a pool, from 8-byte keys to objects, each with the algorithm and the snapshots of the like example of PMDK. */
+/* Maps in a pool, from 8-byte keys to objects, each with the algorithm and the snapshots of the
+ * like example of PMDK. */
 #ifndef BENCH_MAPS_H
 #define BENCH_MAPS_H
 
@@ -11,7 +12,8 @@ struct map_kind {
     const char *name;
     /* Makes an empty map, in the transaction that runs. */
     PMEMoid (*create)(void);
-    /* Inserts a key that is not there yet, in a transaction of its own inside that of the caller. */
+    /* Inserts a key that is not there yet, in a transaction of its own inside that of the
+     * caller. */
     void (*insert)(PMEMobjpool *pool, PMEMoid map, uint64_t key, PMEMoid value);
     /* The value of a key, or OID_NULL. */
     PMEMoid (*find)(PMEMoid map, uint64_t key);

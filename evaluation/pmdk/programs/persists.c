@@ -1,13 +1,15 @@
 /*
- * Bytes that become durable outside of transactions, `--bytes` an operation: `--variant persist` stores the first line of them and names all, as
- * programs do with whole structures; `memcpy` and `memset` write them all.
+ * Bytes that become durable outside of transactions, `--bytes` an operation: `--variant persist`
+ * stores the first line of them and names all, as programs do with whole structures; `memcpy` and
+ * `memset` write them all.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "pool.h"
 
-/* Places that operations take in turn, so that no operation finds what the one before has just written. */
+/* Places that operations take in turn, so that no operation finds what the one before has just
+ * written. */
 #define PLACES 16
 #define LINE 64
 

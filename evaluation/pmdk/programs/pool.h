@@ -9,7 +9,8 @@
 /* Creates the pool that the options name; exits where that fails. */
 PMEMobjpool *pool_create(const struct options *options);
 
-/* Prints the line of results: the program's parameters are the rest of a JSON object, without its braces. */
+/* Prints the line of results: the program's parameters are the rest of a JSON object, without its
+ * braces. */
 __attribute__((format(printf, 3, 4))) void pool_report(const char *program, uint64_t ops, const char *parameters, ...);
 
 #endif

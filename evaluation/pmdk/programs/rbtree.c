@@ -1,6 +1,6 @@
 /*
- * Red-black tree with a sentinel below the leaves and a head above the top. Single fields are snapshotted where a node is
- * recoloured or linked, both nodes as a whole where they rotate.
+ * Red-black tree with a sentinel below the leaves and a head above the top. Single fields are
+ * snapshotted where a node is recoloured or linked, both nodes as a whole where they rotate.
  */
 #include "maps.h"
 

@@ -36,7 +36,8 @@ static void path_to(PMEMoid map, uint64_t key, PMEMoid path[LEVELS])
     }
 }
 
-/* A node is on each further level with probability one half, drawn from its key so that every run is the same. */
+/* A node is on each further level with probability one half, drawn from its key so that every run
+ * is the same. */
 static int height(uint64_t key)
 {
     int levels = 1;

@@ -184,8 +184,9 @@ impl Selection {
         Selection::all().into_iter().find(|selection| selection.name() == name)
     }
 
-    /// Its cases. Maps are run with each number of operations, additions with the least. Allocations are short, and threads take a while
-    /// until they all run: these are done most often.
+    /// Its cases. Maps are run with each number of operations, additions with the least.
+    /// Allocations are short, and threads take a while until they all run: these are done most
+    /// often.
     fn cases(self, ops: &[u64]) -> Vec<Case> {
         let least = ops.iter().copied().min().unwrap_or_default();
         let most = ops.iter().copied().max().unwrap_or_default();
@@ -232,7 +233,8 @@ fn allocs(bytes: &[u64], ops: u64) -> Vec<Case> {
     ALLOC_VARIANTS.iter().flat_map(of).collect()
 }
 
-/// The cases of a selection, each once. Those that are compared with each other, on one thread and on two, are a group.
+/// The cases of a selection, each once. Those that are compared with each other, on one thread and
+/// on two, are a group.
 pub fn groups(selection: &[Selection], ops: &[u64]) -> Vec<Vec<Case>> {
     let cases: Vec<Case> = selection.iter().flat_map(|selection| selection.cases(ops)).collect();
     let mut groups: Vec<Vec<Case>> = Vec::new();

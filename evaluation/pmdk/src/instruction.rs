@@ -1,7 +1,8 @@
 //! What an instruction does to the order and the durability of stores.
 //!
-//! Sources: Intel SDM volume 1, 11.4.4 (cacheability control and streaming stores); volume 2, CLWB, CLFLUSHOPT, CLFLUSH, SFENCE;
-//! volume 3A, 9.2.5 (what orders write-backs: SFENCE, MFENCE and locked instructions).
+//! Sources: Intel SDM volume 1, 11.4.4 (cacheability control and streaming stores); volume 2, CLWB,
+//! CLFLUSHOPT, CLFLUSH, SFENCE; volume 3A, 9.2.5 (what orders write-backs: SFENCE, MFENCE and
+//! locked instructions).
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
@@ -33,7 +34,8 @@ pub struct Streaming {
 }
 
 impl Streaming {
-    /// First and last line that the store touches, as line numbers; `value` tells what a register held before it.
+    /// First and last line that the store touches, as line numbers; `value` tells what a register
+    /// held before it.
     pub fn lines(&self, value: impl Fn(Register) -> u64) -> (u64, u64) {
         let address = self.address(value);
         (address / LINE, (address + self.bytes - 1) / LINE)
@@ -53,8 +55,8 @@ impl Streaming {
     }
 }
 
-/// Decodes the instruction at the start of `code`, which lies at address `ip`. Code that is none is [`InstructionClass::Other`]: the
-/// processor will say what it thinks of it.
+/// Decodes the instruction at the start of `code`, which lies at address `ip`. Code that is none is
+/// [`InstructionClass::Other`]: the processor will say what it thinks of it.
 pub fn decode(code: &[u8], ip: u64) -> InstructionClass {
     classify(Decoder::with_ip(64, code, ip, DecoderOptions::NONE).decode())
 }
@@ -70,9 +72,9 @@ pub struct Site {
     pub kind: InstructionClass,
 }
 
-/// Every instruction that matters in a piece of code at address `ip`, by decoding one after the other. Compilers put no
-/// data among the code of x86-64, and where a decoder loses its step between two functions it finds it again in a few
-/// instructions.
+/// Every instruction that matters in a piece of code at address `ip`, by decoding one after the
+/// other. Compilers put no data among the code of x86-64, and where a decoder loses its step
+/// between two functions it finds it again in a few instructions.
 pub fn sweep(code: &[u8], ip: u64) -> Vec<Site> {
     Decoder::with_ip(64, code, ip, DecoderOptions::NONE)
         .into_iter()

@@ -92,7 +92,8 @@ impl Rig<'_> {
         Ok(Timing { wall: per_op(line.nanoseconds), processor: per_op(line.processor_nanoseconds) })
     }
 
-    /// Runs a case with a library and counts what it does. `None` where processes may not be traced.
+    /// Runs a case with a library and counts what it does. `None` where processes may not be
+    /// traced.
     pub fn count(&self, library: &Library, case: &Case, method: Method) -> Result<Option<Counts>> {
         let pool = self.fresh()?;
         let mut command = self.command(library.folder.as_deref(), case, pool.path());

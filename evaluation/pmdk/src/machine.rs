@@ -47,7 +47,8 @@ pub fn file_system(folder: &Path) -> Result<String> {
     kind.with_context(|| format!("no mount holds {}", folder.display()))
 }
 
-/// The type in a table of mounts: that of the longest path above the folder, the last where two are mounted on one.
+/// The type in a table of mounts: that of the longest path above the folder, the last where two are
+/// mounted on one.
 fn file_system_in(mounts: &str, folder: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -58,7 +59,8 @@ fn file_system_in(mounts: &str, folder: &Path) -> Option<String> {
     mounts.max_by_key(|&(length, _)| length).map(|(_, kind)| kind.to_string())
 }
 
-/// A folder in memory for pools: `/dev/shm`, or where that is none, another tmpfs that can be written.
+/// A folder in memory for pools: `/dev/shm`, or where that is none, another tmpfs that can be
+/// written.
 pub fn memory_folder() -> Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").context("the mounts cannot be read")?;
     let others = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from);

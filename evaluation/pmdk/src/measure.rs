@@ -48,8 +48,8 @@ impl Measured {
     }
 }
 
-/// Runs cases that belong together: each with PMDK, ours and, if wanted, the floor, one after the other, and so again for
-/// `rounds`, after a round that warms up.
+/// Runs cases that belong together: each with PMDK, ours and, if wanted, the floor, one after the
+/// other, and so again for `rounds`, after a round that warms up.
 pub fn in_turn(
     rig: &Rig,
     libraries: &Libraries,

@@ -46,8 +46,9 @@ pub struct Options {
 pub enum Clock {
     /// What a user waits for.
     Wall,
-    /// What processors were busy for, all threads together. On a machine with other work it is the only fair one: a short run
-    /// ends before the scheduler takes the processor away, and a long one does not.
+    /// What processors were busy for, all threads together. On a machine with other work it is the
+    /// only fair one: a short run ends before the scheduler takes the processor away, and a long
+    /// one does not.
     Processor,
 }
 

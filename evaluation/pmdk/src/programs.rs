@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// Every source, by its name. They are part of this crate, so that its users need not lie beside it.
+/// Every source, by its name. They are part of this crate, so that its users need not lie beside
+/// it.
 const SOURCES: &[(&str, &str)] = &[
     ("common.h", include_str!("../programs/common.h")),
     ("common.c", include_str!("../programs/common.c")),
@@ -27,8 +28,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("floor.map", include_str!("../floor/floor.map")),
 ];
 
-/// Of all. Nothing that changes between setjmp and longjmp is used after it, which the compiler cannot see where it has
-/// inlined a function into the one that calls setjmp.
+/// Of all. Nothing that changes between setjmp and longjmp is used after it, which the compiler
+/// cannot see where it has inlined a function into the one that calls setjmp.
 const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-clobbered", "-pthread"];
 
 /// A program of the benchmark.
@@ -77,8 +78,9 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds everything, in a folder that goes when this does, against the headers of libpmemobj, which are the only part of PMDK
-    /// that this needs: the programs are linked with the floor, and the loader takes whichever library has its name.
+    /// Builds everything, in a folder that goes when this does, against the headers of libpmemobj,
+    /// which are the only part of PMDK that this needs: the programs are linked with the floor, and
+    /// the loader takes whichever library has its name.
     pub fn build() -> Result<Self> {
         let temporary = tempfile::tempdir().context("no temporary folder can be made")?;
         let programs = Programs::build_in(temporary.path())?;

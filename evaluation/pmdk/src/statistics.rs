@@ -24,13 +24,15 @@ impl Figure {
         Some(Figure { median: samples.median(), min: samples.min(), max: samples.max() })
     }
 
-    /// The figure of `above / below`, round by round: what disturbs the machine in one round disturbs both.
+    /// The figure of `above / below`, round by round: what disturbs the machine in one round
+    /// disturbs both.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Option<Figure> {
         let ratios: Vec<f64> = above.iter().zip(below).map(|(a, b)| a / b).collect();
         Figure::of(&ratios)
     }
 
-    /// The figure of `(ours - floor) / (theirs - floor)`, round by round, or `None` where theirs is no slower than the floor.
+    /// The figure of `(ours - floor) / (theirs - floor)`, round by round, or `None` where theirs is
+    /// no slower than the floor.
     pub fn of_ratios_above(floor: &[f64], ours: &[f64], theirs: &[f64]) -> Option<Figure> {
         let above = |samples: &[f64]| -> Vec<f64> { samples.iter().zip(floor).map(|(s, f)| s - f).collect() };
         let theirs = above(theirs);

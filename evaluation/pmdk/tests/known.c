@@ -1,6 +1,7 @@
 /*
- * A program that executes known numbers of what is counted: for each operation 3 fences, 2 lines written back, 2 lines of
- * streaming stores in 10 of them, and 1 locked instruction upon a write-back. Around the marks there is more of each.
+ * A program that executes known numbers of what is counted: for each operation 3 fences, 2 lines
+ * written back, 2 lines of streaming stores in 10 of them, and 1 locked instruction upon a
+ * write-back. Around the marks there is more of each.
  */
 #include <immintrin.h>
 #include <stdio.h>

@@ -10,12 +10,13 @@ use nearpm_bench::machine;
 use nearpm_bench::programs::{Program, Programs, compile, headers_present};
 use tempfile::TempDir;
 
-/// Fences and lines of an insertion with PMDK 1.12.1. The lines are those of PMDK's own examples; docs/pmdk-benchmark.md says how
-/// their fences were counted, and why fewer are executed.
+/// Fences and lines of an insertion with PMDK 1.12.1. The lines are those of PMDK's own examples;
+/// docs/pmdk-benchmark.md says how their fences were counted, and why fewer are executed.
 const PMDK_COUNTS: [(&str, f64, f64); 4] =
     [("btree", 7.5, 24.6), ("rbtree", 18.1, 29.9), ("skiplist", 8.7, 16.3), ("hashmap", 12.8, 24.1)];
 
-/// Says that a test is not tried. Where everything is installed, by the word of whoever runs the tests, that is a failure.
+/// Says that a test is not tried. Where everything is installed, by the word of whoever runs the
+/// tests, that is a failure.
 fn skip(what: &str) {
     assert!(std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "{what}, and was to be installed");
     eprintln!("SKIPPED: {what}");
@@ -131,8 +132,8 @@ fn with_pmdk_the_maps_have_the_fences_and_lines_of_its_examples() {
     assert_eq!(steps, rig.count(&pmdk, &few, Method::Breakpoints).expect("the case runs"));
 }
 
-/// What was built in a folder runs from there as what was built just now, and a folder that lacks a program, or has those of
-/// other sources, is refused by its name.
+/// What was built in a folder runs from there as what was built just now, and a folder that lacks a
+/// program, or has those of other sources, is refused by its name.
 #[test]
 fn programs_that_were_built_before_are_taken_from_their_folder() {
     if programs().is_none() {

@@ -1,9 +1,12 @@
 //! What each path executes: instructions, counted, and charged to the path alone.
 //!
-//! `cargo run --release -p nearpm-evaluation --example instructions` counts them: each program runs on a card that is a mock, under Valgrind's
-//! callgrind, which leaves out what is executed inside of accesses to the card - the simulated host charges those - and inside of checksums, likewise. So a
-//! path on the processor is charged with what it does to make entries, one with a card with what it does to make commands and to post them. What an
-//! instruction takes is that of `compute.toml`: the times there, over the instructions of what was timed.
+//! `cargo run --release -p nearpm-evaluation --example
+//! instructions` counts them: each program runs on a card that is a mock, under Valgrind's
+//! callgrind, which leaves out what is executed inside of accesses to the card - the simulated host
+//! charges those - and inside of checksums, likewise. So a path on the processor is charged with
+//! what it does to make entries, one with a card with what it does to make commands and to post
+//! them. What an instruction takes is that of `compute.toml`: the times there, over the
+//! instructions of what was timed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +27,8 @@ pub struct Paths {
     pub origin: String,
     /// What an instruction takes, in nanoseconds.
     pub ns_per_instruction: f64,
-    /// Instructions a transaction, by program and path; without crash consistency, those of the program.
+    /// Instructions a transaction, by program and path; without crash consistency, those of the
+    /// program.
     pub programs: BTreeMap<String, BTreeMap<String, f64>>,
 }
 

@@ -9,7 +9,8 @@ use crate::case::Configuration;
 use crate::plan::{COMPARED, OURS, PAPER};
 use crate::summary::{Mean, Promise, Selection, Summary, promise};
 
-/// One device over the processor: the same mechanism, and the cheapest that promises at least as much; charged alike, as the paper's figures are.
+/// One device over the processor: the same mechanism, and the cheapest that promises at least as
+/// much; charged alike, as the paper's figures are.
 pub fn cheapest(summary: &Summary) -> Table {
     let all = [PAPER, OURS].into_iter().flat_map(|profile| Mechanism::ALL.map(|m| Selection::new(profile, m)));
     Table {

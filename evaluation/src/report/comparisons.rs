@@ -21,14 +21,15 @@ pub struct Comparison {
     pub is_share: bool,
     /// What the paper says.
     pub published: f64,
-    /// The model with the paper's profile and its own baseline: the paper's inputs, and those of the released code. `None` where
-    /// a run is missing.
+    /// The model with the paper's profile and its own baseline: the paper's inputs, and those of
+    /// the released code. `None` where a run is missing.
     pub predicted: [Option<Average>; 2],
     /// The same against the library's best path on the processor, which is as durable under both.
     pub against_best: [Option<Average>; 2],
     /// This project's card against that.
     pub ours: Option<Average>,
-    /// The same against the processor's cheapest mechanism that promises at least as much, where values are ratios to a baseline.
+    /// The same against the processor's cheapest mechanism that promises at least as much, where
+    /// values are ratios to a baseline.
     pub over_cheapest: Option<Average>,
 }
 
@@ -60,8 +61,8 @@ impl Comparison {
     }
 }
 
-/// What is compared: a value of a selection over a baseline, which is the same mechanism in a configuration or, without one, the processor's cheapest
-/// that promises as much.
+/// What is compared: a value of a selection over a baseline, which is the same mechanism in a
+/// configuration or, without one, the processor's cheapest that promises as much.
 type Value<'v> = &'v dyn Fn(&Selection, Option<Configuration>) -> Option<Average>;
 
 /// Every published average.

@@ -1,4 +1,5 @@
-//! What was found, for the page: sections of `docs/evaluation.md`, which is the one place where they are written.
+//! What was found, for the page: sections of `docs/evaluation.md`, which is the one place where
+//! they are written.
 
 use anyhow::{Context, Result};
 use maud::{Markup, PreEscaped, html};
@@ -16,7 +17,8 @@ fn below<'d>(document: &'d str, heading: &str) -> Option<&'d str> {
     Some(rest.split("\n## ").next().unwrap_or(rest))
 }
 
-/// Markdown as HTML that needs nothing else: what is linked to is not there, so that links are their text alone. Tables scroll in a frame of their own.
+/// Markdown as HTML that needs nothing else: what is linked to is not there, so that links are
+/// their text alone. Tables scroll in a frame of their own.
 fn rendered(markdown: &str) -> Markup {
     let frame = |tag: &'static str| Event::Html(tag.into());
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).flat_map(|event| match event {

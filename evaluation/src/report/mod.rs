@@ -57,7 +57,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure as an SVG file, with what the page has around it: it may be looked at where the page is not.
+    /// The figure as an SVG file, with what the page has around it: it may be looked at where the
+    /// page is not.
     pub fn file(&self) -> String {
         let limit = self.limit.as_ref().map(|limit| format!("limit: {limit}"));
         let notes = [format!("paper: {}", self.published)].into_iter().chain(limit).chain([
@@ -92,7 +93,8 @@ impl Figure {
     }
 }
 
-/// The command that makes every result again: with the seeds, the profiles and the folder that it was given.
+/// The command that makes every result again: with the seeds, the profiles and the folder that it
+/// was given.
 fn command(summary: &Summary) -> String {
     let mut bench = String::from(if summary.share() == 1 { "nearpm bench --full" } else { "nearpm bench" });
     if !summary.has_its_own_seeds() {

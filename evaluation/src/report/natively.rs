@@ -52,8 +52,8 @@ fn ratio(value: f64) -> String {
     if value < 100.0 { short(value) } else { whole(value) }
 }
 
-/// Each program without crash consistency, and how many times as long it takes with each way to it; and what these cost on average over the
-/// programs.
+/// Each program without crash consistency, and how many times as long it takes with each way to it;
+/// and what these cost on average over the programs.
 pub fn natively(rows: &[Row]) -> [Table; 2] {
     [by_program(rows), by_mechanism(rows)]
 }

@@ -27,7 +27,8 @@ pub fn stored() -> Result<(Vec<Point>, String)> {
     Ok((points, commit))
 }
 
-/// The micro-benchmark with this project's card: the model, run here and now, and the RTL, as it is stored.
+/// The micro-benchmark with this project's card: the model, run here and now, and the RTL, as it is
+/// stored.
 ///
 /// # Errors
 /// If the stored copies or the profile are wrong, or the card refuses something.
@@ -60,7 +61,8 @@ pub fn copies() -> Result<Table> {
     })
 }
 
-/// Times of cases that both devices have a result of: this project's card by one device, and the best path on the processor.
+/// Times of cases that both devices have a result of: this project's card by one device, and the
+/// best path on the processor.
 pub fn beside_the_model(records: &[Record]) -> Table {
     let of = |case: &Case| records.iter().find(|record| record.case == *case).map(|r| r.outcome.per_transaction());
     let both = |case: &Case| {

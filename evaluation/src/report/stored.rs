@@ -6,7 +6,8 @@ use super::table::{Table, head, whole};
 use crate::results::Record;
 use crate::stored;
 
-/// The commits that gave a table's results: that of most, and for each other one how many cases it gave, of which configurations and mechanisms.
+/// The commits that gave a table's results: that of most, and for each other one how many cases it
+/// gave, of which configurations and mechanisms.
 fn commits(records: &[Record]) -> String {
     let mut of: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     for record in records {

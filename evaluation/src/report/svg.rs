@@ -1,7 +1,8 @@
 //! Charts as SVG. Colours are classes, which the page's style gives for light and dark.
 //!
-//! Hand-written, since `plotters` and `charming` put the colours into the drawing, and one drawing is to follow the reader's light or dark
-//! page; both know no mark for a limit that no card could pass, which each bar of these figures has.
+//! Hand-written, since `plotters` and `charming` put the colours into the drawing, and one drawing
+//! is to follow the reader's light or dark page; both know no mark for a limit that no card could
+//! pass, which each bar of these figures has.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -44,7 +45,8 @@ pub struct Series {
     pub name: String,
     /// A value a group; `None` where it is not known.
     pub values: Vec<Option<Mean>>,
-    /// Values that nothing can go beyond. The scale is that of the others, and what is higher than the chart ends at its edge.
+    /// Values that nothing can go beyond. The scale is that of the others, and what is higher than
+    /// the chart ends at its edge.
     pub is_limit: bool,
 }
 
@@ -306,7 +308,8 @@ impl Chart {
         }
     }
 
-    /// The chart as a file of its own: with a heading, its style, its legend, and notes below it, which are its description, too.
+    /// The chart as a file of its own: with a heading, its style, its legend, and notes below it,
+    /// which are its description, too.
     pub fn file(&self, heading: &str, notes: &[String]) -> String {
         let legend = self.legend_lines();
         let notes_top = HEAD + self.height() + LEGEND_LINE * (legend.len() as f64 + 1.0);

@@ -1,4 +1,5 @@
-//! Tables of results: in the text of `nearpm bench`, on the page, and in `docs/evaluation.md`, which a test holds to the stored results of the quick form.
+//! Tables of results: in the text of `nearpm bench`, on the page, and in `docs/evaluation.md`,
+//! which a test holds to the stored results of the quick form.
 
 use anyhow::Result;
 use nearpm::Mechanism;
@@ -113,7 +114,8 @@ pub fn predictions(summary: &Summary) -> Table {
     }
 }
 
-/// One device with the paper's profile, by program: over the reconstructed baseline, and over the best path on the processor.
+/// One device with the paper's profile, by program: over the reconstructed baseline, and over the
+/// best path on the processor.
 fn programs(summary: &Summary) -> Table {
     let cell = |over: [Option<Mean>; 2]| over.map(|value| value.map_or("-".into(), |m| short(m.value))).join(" / ");
     let row = |mechanism: Mechanism| {
@@ -188,7 +190,8 @@ fn whereabouts(summary: &Summary) -> Table {
 
 /// How far whole programs come on a card of this project.
 struct Reached {
-    /// How much faster than the best path on the processor they would be without crash consistency: what Amdahl's law allows.
+    /// How much faster than the best path on the processor they would be without crash consistency:
+    /// what Amdahl's law allows.
     ceiling: f64,
     /// Share of that which they reach, in percent.
     of_ceiling: f64,
@@ -223,7 +226,8 @@ impl Reached {
         })
     }
 
-    /// What is said of the ceiling, for which there is an aim, and of what instructions leave of it.
+    /// What is said of the ceiling, for which there is an aim, and of what instructions leave of
+    /// it.
     fn cells(&self) -> [String; 4] {
         let percent = |share: f64| format!("{share:.0} %");
         [

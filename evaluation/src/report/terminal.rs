@@ -1,6 +1,7 @@
 //! A figure as text, for terminals: a bar a line.
 //!
-//! Hand-written, since crates for terminals (`textplots`) draw curves over a numbered axis, and these are bars of named groups with limits.
+//! Hand-written, since crates for terminals (`textplots`) draw curves over a numbered axis, and
+//! these are bars of named groups with limits.
 
 use std::fmt::Write;
 
@@ -16,7 +17,8 @@ fn bar(value: f64, most: f64, is_limit: bool) -> String {
     if is_limit { "░".repeat(eighths / 8) } else { "█".repeat(eighths / 8) + EIGHTHS[eighths % 8] }
 }
 
-/// The largest value that is drawn whole: what is beyond every card ends at the edge, as in the drawing.
+/// The largest value that is drawn whole: what is beyond every card ends at the edge, as in the
+/// drawing.
 fn most(chart: &Chart) -> f64 {
     let series = chart.panels.iter().flat_map(|panel| &panel.series).filter(|series| !series.is_limit);
     let values = series.flat_map(|series| series.values.iter().flatten()).map(|mean| mean.value);

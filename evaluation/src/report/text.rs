@@ -46,7 +46,8 @@ pub fn text(records: &[Record], recoveries: &[Recoveries]) -> Result<String> {
     Ok(text)
 }
 
-/// How fast the simulator was, over all results of the model: by processor time, which does not depend on what else the machine had to do.
+/// How fast the simulator was, over all results of the model: by processor time, which does not
+/// depend on what else the machine had to do.
 pub fn speed(records: &[Record]) -> String {
     let records: Vec<&Record> = records.iter().filter(|record| record.case.device.is_model()).collect();
     let sum = |value: fn(&Record) -> f64| records.iter().copied().map(value).sum::<f64>();

@@ -1,4 +1,5 @@
-//! Programs on what is no pool by offsets: bare memory, lean undo logging in place, a working copy. One thread.
+//! Programs on what is no pool by offsets: bare memory, lean undo logging in place, a working copy.
+//! One thread.
 
 use anyhow::{Result, ensure};
 use nearpm::Caching;
@@ -20,7 +21,8 @@ use crate::working_copy;
 
 /// Bytes of the log of lean undo logging: more than a transaction of any program has.
 pub const LEAN_LOG_BYTES: u64 = 8 << 20;
-/// Room of a working copy's pool beside twice what the program needs: its segments and tables, a mechanism's log and spare pages.
+/// Room of a working copy's pool beside twice what the program needs: its segments and tables, a
+/// mechanism's log and spare pages.
 const COPY_ROOM: u64 = 48 << 20;
 
 /// Runs a case.

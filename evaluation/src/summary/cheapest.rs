@@ -1,7 +1,7 @@
 //! The cheapest way without a card that promises as much.
 //!
-//! A mechanism whose epochs are durable only when they end is not to be compared with its own like alone: who can do with less durability may
-//! also take the stronger promise where it costs less.
+//! A mechanism whose epochs are durable only when they end is not to be compared with its own like
+//! alone: who can do with less durability may also take the stronger promise where it costs less.
 
 use nearpm::Mechanism;
 use nearpm_workloads::programs::{Inputs, Program};
@@ -24,9 +24,11 @@ pub fn promise(mechanism: Mechanism) -> Promise {
 }
 
 impl Summary {
-    /// The way without a card whose transactions take least, with their time in nanoseconds, among those that promise at least what the selection's mechanism
-    /// does: every mechanism on the processor, and where instructions are charged by path working copies and what there is beside them. `None` with
-    /// released inputs, whose epochs and asynchronous commits promise things that cannot be ranked, and where one of them was not run.
+    /// The way without a card whose transactions take least, with their time in nanoseconds, among
+    /// those that promise at least what the selection's mechanism does: every mechanism on the
+    /// processor, and where instructions are charged by path working copies and what there is
+    /// beside them. `None` with released inputs, whose epochs and asynchronous commits promise
+    /// things that cannot be ranked, and where one of them was not run.
     pub fn cheapest(&self, s: &Selection, program: Program, seed: u64) -> Option<((Mechanism, Configuration), f64)> {
         if s.inputs == Inputs::Released {
             return None;
@@ -44,7 +46,8 @@ impl Summary {
         times.collect::<Option<Vec<_>>>()?.into_iter().min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// How much faster whole programs are than on the processor under the cheapest mechanism that promises at least as much.
+    /// How much faster whole programs are than on the processor under the cheapest mechanism that
+    /// promises at least as much.
     pub fn over_cheapest(&self, s: &Selection, program: Program, of: Configuration) -> Option<Mean> {
         self.over_seeds(|seed| {
             let time = self.outcome(s, program, of, seed)?.per_transaction();

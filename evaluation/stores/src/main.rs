@@ -1,9 +1,12 @@
-//! The library beside embedded stores (redb, LMDB, fjall), durable, in turn in one run on one file system.
+//! The library beside embedded stores (redb, LMDB, fjall), durable, in turn in one run on one file
+//! system.
 //!
-//! `cargo run --release -p nearpm-stores -- --folder FOLDER` inserts values under numbers of eight bytes, so many in a transaction, each transaction durable
-//! when it returns. Every round has new files. Within it the stores take turns every few transactions, so that what else the machine does meets all of them;
-//! the order moves on by one from turn to turn. The first turn of each is not counted: there its file gets room. When the clock has stopped, every store is
-//! closed, opened again, and each value is read back and compared before the rates count.
+//! `cargo run --release -p nearpm-stores -- --folder FOLDER` inserts values under numbers of eight
+//! bytes, so many in a transaction, each transaction durable when it returns. Every round has new
+//! files. Within it the stores take turns every few transactions, so that what else the machine
+//! does meets all of them; the order moves on by one from turn to turn. The first turn of each is
+//! not counted: there its file gets room. When the clock has stopped, every store is closed, opened
+//! again, and each value is read back and compared before the rates count.
 
 mod report;
 mod stores;
@@ -34,7 +37,8 @@ struct Arguments {
     /// Order of the keys
     #[arg(long, value_delimiter = ',', default_values = ["rising"])]
     keys: Vec<Keys>,
-    /// New objects of the library of at least so many bytes are written once [default: the library's]
+    /// New objects of the library of at least so many bytes are written once [default: the
+    /// library's]
     #[arg(long)]
     once_from: Option<u64>,
     /// Transactions of a round
@@ -146,7 +150,8 @@ impl Place {
         Ok(())
     }
 
-    /// Closes the store, opens it again, and compares every value; gives what an insert took, of so many that were measured.
+    /// Closes the store, opens it again, and compares every value; gives what an insert took, of so
+    /// many that were measured.
     fn verify(self, inserts: u64, cell: &Cell, values: &[Vec<u8>], of: &Arguments) -> Result<Cost> {
         drop(self.store);
         let store = (self.open)(self.folder.path(), of)?;

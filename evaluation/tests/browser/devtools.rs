@@ -32,7 +32,8 @@ impl Browser {
     pub fn start() -> Option<Browser> {
         Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;
         let profile = tempfile::tempdir().unwrap();
-        // The development tools are on descriptors 3 and 4. The page is our own, and root has no sandbox.
+        // The development tools are on descriptors 3 and 4. The page is our own, and root has no
+        // sandbox.
         let script = "exec chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe \
                       \"--user-data-dir=$0\" about:blank 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
         let mut command = Command::new("sh");

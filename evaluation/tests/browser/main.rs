@@ -1,4 +1,5 @@
-//! The page in a browser: light and dark, on a screen and on a phone. It is of the long form of the tests.
+//! The page in a browser: light and dark, on a screen and on a phone. It is of the long form of the
+//! tests.
 
 mod devtools;
 
@@ -14,7 +15,9 @@ use serde_json::Value;
 const SCREEN: u32 = 1280;
 const PHONE: u32 = 390;
 
-/// What is looked at: whether the page is wider than the window (a phone shrinks a page that is too wide, so that `innerWidth` grows with it), its colours, its text, and the drawing of each figure.
+/// What is looked at: whether the page is wider than the window (a phone shrinks a page that is too
+/// wide, so that `innerWidth` grows with it), its colours, its text, and the drawing of each
+/// figure.
 const LOOK: &str = "({
     wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     paper: getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number),

@@ -13,8 +13,9 @@ use crate::table::Table;
 const SORTED_FROM: u32 = 1 << 15;
 
 impl Table {
-    /// Begins an epoch for kernels of a program that call `gph_run`, with up to `cells` inserts and updates: the number that goes into the `epoch` of
-    /// their copy of the table. It ends when the next one begins.
+    /// Begins an epoch for kernels of a program that call `gph_run`, with up to `cells` inserts and
+    /// updates: the number that goes into the `epoch` of their copy of the table. It ends when the
+    /// next one begins.
     ///
     /// # Errors
     /// Fewer cells than that.
@@ -49,8 +50,8 @@ impl Table {
         Ok(())
     }
 
-    /// Runs a batch, whose operations all happen at the same time, in any order. It does not wait, but for what design N's cache answers of it; its
-    /// outcomes count when the device has done it.
+    /// Runs a batch, whose operations all happen at the same time, in any order. It does not wait,
+    /// but for what design N's cache answers of it; its outcomes count when the device has done it.
     ///
     /// # Errors
     /// No values where some are put; what the device refuses.
@@ -78,7 +79,8 @@ impl Table {
         Ok(())
     }
 
-    /// Bits of the hash, and all bits, of what batches are sorted by: the window, and as many more as two passes of the sort take.
+    /// Bits of the hash, and all bits, of what batches are sorted by: the window, and as many more
+    /// as two passes of the sort take.
     pub(crate) fn sorted_by(&self) -> (u32, u32) {
         let bits = u32::BITS - (self.windows_in_use() - 1).leading_zeros();
         let more = 16_u32.saturating_sub(bits);
@@ -104,16 +106,18 @@ impl Table {
         Ok(sorter.sort(batch.count, 0, bits)?.1)
     }
 
-    /// Runs a batch of the processor's and waits. What finds no slot or cell because operations of the same batch have just given it up is tried
-    /// again in another batch.
+    /// Runs a batch of the processor's and waits. What finds no slot or cell because operations of
+    /// the same batch have just given it up is tried again in another batch.
     ///
     /// # Errors
-    /// [`Error::Reserved`] before anything is done; [`Error::Full`], [`Error::NoCells`] behind everything else.
+    /// [`Error::Reserved`] before anything is done; [`Error::Full`], [`Error::NoCells`] behind
+    /// everything else.
     pub fn batch(&self, requests: &[Request]) -> Result<Vec<Answer>> {
         refused(requests, self.batch_with_outcomes(requests)?)
     }
 
-    /// The same, but that what found no slot or cell, or another key of the same 64 bits, is told by its outcome alone.
+    /// The same, but that what found no slot or cell, or another key of the same 64 bits, is told
+    /// by its outcome alone.
     ///
     /// # Errors
     /// [`Error::Reserved`], [`Error::Invalid`] before anything is done; what the device refuses.

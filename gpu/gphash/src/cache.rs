@@ -1,5 +1,5 @@
-//! Caches in the GPU's memory: of buckets for design P (BktCache of GPHash, 3.3), of values for design N. What they are chosen by, and where their parts
-//! are.
+//! Caches in the GPU's memory: of buckets for design P (BktCache of GPHash, 3.3), of values for
+//! design N. What they are chosen by, and where their parts are.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,14 +28,16 @@ pub enum Policy {
 pub struct CacheOptions {
     /// Buckets (design P) or values (design N).
     pub entries: u32,
-    /// How design P chooses them. Design N takes in what a sketch calls more popular than what it has.
+    /// How design P chooses them. Design N takes in what a sketch calls more popular than what it
+    /// has.
     pub policy: Policy,
     /// Of 2^sampled uses one is counted; of design N, of uses of what is in the cache.
     pub sampled: u32,
 }
 
 impl CacheOptions {
-    /// A cache for a share of what a table has in slots: of its buckets, or of the values that it has room for.
+    /// A cache for a share of what a table has in slots: of its buckets, or of the values that it
+    /// has room for.
     pub fn share(layout: &Layout, share: f64) -> CacheOptions {
         let all = match layout.design {
             Design::Levels => layout.slots() / u64::from(layout.width),

@@ -1,7 +1,8 @@
 //! Tables with a cache.
 //!
-//! What is cached does not change but at turns, which are between batches; a batch that changes a pair takes it out first. What a turn chooses is
-//! put in beside the batches behind it, and counts from the next turn on.
+//! What is cached does not change but at turns, which are between batches; a batch that changes a
+//! pair takes it out first. What a turn chooses is put in beside the batches behind it, and counts
+//! from the next turn on.
 
 use nearpm_gpu::{Buffer, Launch, PmRegion};
 
@@ -50,8 +51,8 @@ impl Table {
         Ok(())
     }
 
-    /// A turn of the cache: what was put in counts, and what has become popular is put in beside the batches behind this. A table without a cache does
-    /// nothing.
+    /// A turn of the cache: what was put in counts, and what has become popular is put in beside
+    /// the batches behind this. A table without a cache does nothing.
     ///
     /// # Errors
     /// What the device refuses.
@@ -95,8 +96,9 @@ impl Table {
         Ok(count as u32)
     }
 
-    /// Lets design N's cache answer the look-ups of a batch that it has the answer of. What is left: where the numbers of those operations are, in the
-    /// order in which they are to be run, and how many there are. `None`: nothing was looked at. It waits for the device.
+    /// Lets design N's cache answer the look-ups of a batch that it has the answer of. What is
+    /// left: where the numbers of those operations are, in the order in which they are to be run,
+    /// and how many there are. `None`: nothing was looked at. It waits for the device.
     pub(crate) fn serve(&self, batch: &Operations, epoch: u32) -> Result<Option<(u64, u32)>> {
         let (Some(cache), Some(sorter), Design::Tags) = (&self.cache, &self.sorter, self.layout().design) else {
             return Ok(None);
@@ -118,7 +120,8 @@ impl Table {
         Ok(Some((order, left)))
     }
 
-    /// Operations of the last batch that the cache had no answer of, of a design N's table that has one and sorts its batches.
+    /// Operations of the last batch that the cache had no answer of, of a design N's table that has
+    /// one and sorts its batches.
     pub fn missed(&self) -> Option<u32> {
         self.cache.as_ref().map(|cache| cache.missed.get())
     }

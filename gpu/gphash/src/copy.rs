@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::table::Table;
 
 impl Table {
-    /// Opens a table and copies it to the device's memory. What batches change is changed in the copy alone, which is gone when it is dropped: for what
-    /// needs no durability, and to compare with tables that have none.
+    /// Opens a table and copies it to the device's memory. What batches change is changed in the
+    /// copy alone, which is gone when it is dropped: for what needs no durability, and to compare
+    /// with tables that have none.
     ///
     /// # Errors
     /// As for [`Table::open`]; no room in the device's memory for slots and values.

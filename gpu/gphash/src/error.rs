@@ -50,7 +50,8 @@ pub enum Error {
         /// How many there are.
         failed: usize,
     },
-    /// Wide keys: another key has the same 64 bits; the keys before and behind it in the batch were done.
+    /// Wide keys: another key has the same 64 bits; the keys before and behind it in the batch were
+    /// done.
     #[error(
         "the key {key} has the same 64 bits as another one that is there. {failed} such keys were not put in; all others were"
     )]
@@ -66,7 +67,8 @@ pub enum Error {
         /// How often it could double.
         growths: u32,
     },
-    /// A table that did not grow, because pairs found no place in what it was to grow by. Nothing was changed.
+    /// A table that did not grow, because pairs found no place in what it was to grow by. Nothing
+    /// was changed.
     #[error(
         "{unmoved} pairs find no slot in what the table was to grow by. It is what it was: create a larger one and copy"
     )]

@@ -15,7 +15,8 @@ pub struct Found {
     pub stray: u32,
     /// Keys that are there twice, counted each time: only a check looks for them.
     pub twice: u32,
-    /// Wide keys: slots with 64 bits of another key than their cell has. Only a check looks for them.
+    /// Wide keys: slots with 64 bits of another key than their cell has. Only a check looks for
+    /// them.
     pub unlike: u32,
 }
 

@@ -1,7 +1,9 @@
-//! Growing: design N a window at a time between batches, design P by a new top level (the paper's resize).
+//! Growing: design N a window at a time between batches, design P by a new top level (the paper's
+//! resize).
 //!
-//! Pairs are copied to what is not in use yet; one store of a sealed word takes it into use; then copies that were left are cleared. A crash anywhere
-//! leaves either what was there before, or what the table has grown to, with copies that recovery clears.
+//! Pairs are copied to what is not in use yet; one store of a sealed word takes it into use; then
+//! copies that were left are cleared. A crash anywhere leaves either what was there before, or what
+//! the table has grown to, with copies that recovery clears.
 
 use nearpm_gpu::{Error as DeviceError, PmRegion};
 use nearpm_interface::region::{GrowthPhase, OBJECT_GROWTH, growth_word, open_growth_word};
@@ -55,11 +57,13 @@ impl Table {
         }
     }
 
-    /// Lets it grow by up to so many windows, or a level. Batches run before and behind it, not meanwhile: a program that lets it grow by a few
-    /// windows before each batch never waits for long.
+    /// Lets it grow by up to so many windows, or a level. Batches run before and behind it, not
+    /// meanwhile: a program that lets it grow by a few windows before each batch never waits for
+    /// long.
     ///
     /// # Errors
-    /// [`Error::NoRoom`]; [`Error::Unmoved`]: the table is what it was then; what the device refuses.
+    /// [`Error::NoRoom`]; [`Error::Unmoved`]: the table is what it was then; what the device
+    /// refuses.
     pub fn grow(&self, windows: u32) -> Result<()> {
         if self.copy.is_some() {
             let what = "a volatile copy does not grow: let the table itself grow, and copy it again";

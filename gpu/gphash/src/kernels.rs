@@ -21,13 +21,15 @@ macro_rules! modules {
 modules! {
     /// `gpu/kernels/gphash_p.cu`: the paper's design, repaired.
     level_kernels, "gphash_p";
-    /// The same with the holes of the paper's table, each of which can be planted ([`crate::Table::plant`]): for tests.
+    /// The same with the holes of the paper's table, each of which can be planted
+    /// ([`crate::Table::plant`]): for tests.
     level_kernels_with_holes, "gphash_p_holes";
     /// The same for wide keys.
     level_kernels_wide, "gphash_p_wide";
     /// The same with a cache.
     level_kernels_cached, "gphash_p_cached";
-    /// The same with a thread an operation instead of a warp: what the paper's warps are compared with.
+    /// The same with a thread an operation instead of a warp: what the paper's warps are compared
+    /// with.
     level_kernels_alone, "gphash_p_alone";
     /// The same for wide keys.
     level_kernels_alone_wide, "gphash_p_alone_wide";

@@ -9,7 +9,8 @@ use crate::error::Result;
 /// How a table is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Design {
-    /// P: buckets in levels, all state in PM, a warp an operation (GPHash, FAST 2025, 3.1 and 3.2), with its holes closed.
+    /// P: buckets in levels, all state in PM, a warp an operation (GPHash, FAST 2025, 3.1 and 3.2),
+    /// with its holes closed.
     Levels,
     /// N: tags of the slots in the GPU's memory, a lane an operation; ours.
     Tags,
@@ -86,7 +87,8 @@ pub struct Layout {
     pub windows: u32,
     /// Buckets of the stash of design N; 0.
     pub stash: u32,
-    /// Cells for values that are not in use, in each window: what updates of one batch need. Of design P: cells besides those of the slots.
+    /// Cells for values that are not in use, in each window: what updates of one batch need. Of
+    /// design P: cells besides those of the slots.
     pub spares: u32,
     /// Bytes of a value, a multiple of 16.
     pub value_bytes: u32,
@@ -116,7 +118,8 @@ impl Layout {
         }
     }
 
-    /// Our table for `slots` slots: 2 hash functions, 64 slots a bucket, windows of about 2^17 slots.
+    /// Our table for `slots` slots: 2 hash functions, 64 slots a bucket, windows of about 2^17
+    /// slots.
     pub fn tags(slots: u64, value_bytes: u32) -> Layout {
         let windows = (slots >> 17).clamp(1, 1 << 16) as u32;
         let buckets = (slots.div_ceil(64).div_ceil(windows.into()).max(1) as u32) * windows;
@@ -191,7 +194,8 @@ impl Layout {
         self.media().room_windows()
     }
 
-    /// Design P: first bucket of the level that it grows by the `number`-th time, from 1 on, behind those that it began with.
+    /// Design P: first bucket of the level that it grows by the `number`-th time, from 1 on, behind
+    /// those that it began with.
     pub(crate) fn first_bucket(&self, number: u32) -> u32 {
         self.media().first_bucket(number)
     }

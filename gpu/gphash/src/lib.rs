@@ -12,7 +12,8 @@
 //! | `recovery`, `found` | opening: tags, spare cells; what it finds wrong |
 //! | `descriptor` | the table as kernels see it |
 //!
-//! The device side is `gpu/kernels/nearpm_gphash.cuh` and the designs' files `gphash_p.cuh` (GPHash, FAST 2025) and `gphash_n.cuh` (ours).
+//! The device side is `gpu/kernels/nearpm_gphash.cuh` and the designs' files `gphash_p.cuh`
+//! (GPHash, FAST 2025) and `gphash_n.cuh` (ours).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,5 @@
-//! What opening a table does: the GPU goes through all slots, makes tags, and finds out which cells are spare.
+//! What opening a table does: the GPU goes through all slots, makes tags, and finds out which cells
+//! are spare.
 
 use nearpm_gpu::{Buffer, Module, PmRegion};
 
@@ -24,11 +25,12 @@ fn recover(table: &Table) -> Result<Found> {
 }
 
 impl Table {
-    /// Opens a table, whatever its design, and recovers it: what had been answered before a crash is there, of everything else each operation has
-    /// happened or not.
+    /// Opens a table, whatever its design, and recovers it: what had been answered before a crash
+    /// is there, of everything else each operation has happened or not.
     ///
     /// # Errors
-    /// There is none of that name; [`Error::Damaged`]: no pair was changed then; no room in the device's memory.
+    /// There is none of that name; [`Error::Damaged`]: no pair was changed then; no room in the
+    /// device's memory.
     pub fn open(region: &PmRegion, name: &str) -> Result<Table> {
         let kernels = kernels_of(&Table::layout_of(region, name)?, false);
         Table::open_with(region, name, kernels)?.sound(name)
@@ -52,7 +54,8 @@ impl Table {
         }
     }
 
-    /// Goes through all slots: tags, counts, and which cells have an owner, which the descriptor has as long as the buffer is there.
+    /// Goes through all slots: tags, counts, and which cells have an owner, which the descriptor
+    /// has as long as the buffer is there.
     pub(crate) fn scan(&self) -> Result<Buffer> {
         let layout = *self.layout();
         let owned = Buffer::zeroed(self.device(), layout.cells().div_ceil(32) * 4)?;
@@ -67,7 +70,8 @@ impl Table {
         Ok(owned)
     }
 
-    /// Looks for everything that is wrong, keys that are there twice included. No batch runs meanwhile.
+    /// Looks for everything that is wrong, keys that are there twice included. No batch runs
+    /// meanwhile.
     ///
     /// # Errors
     /// What the device refuses.

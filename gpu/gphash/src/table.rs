@@ -139,7 +139,8 @@ impl Table {
         &self.found
     }
 
-    /// Gives it room to sort batches of up to `operations` by window, so that a large table is gone through part by part.
+    /// Gives it room to sort batches of up to `operations` by window, so that a large table is gone
+    /// through part by part.
     ///
     /// # Errors
     /// No room in the device's memory.

@@ -1,4 +1,5 @@
-//! `nearpm pool check` and the repair, on regions with hash tables: which slot is wrong, and that everything sound stays.
+//! `nearpm pool check` and the repair, on regions with hash tables: which slot is wrong, and that
+//! everything sound stays.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -34,7 +35,8 @@ fn open(path: &Path) -> (PmRegion, nearpm_gphash::Result<Table>) {
     (region, table)
 }
 
-/// A table with pairs, half of which have been given another value, in a file; and where its slots are.
+/// A table with pairs, half of which have been given another value, in a file; and where its slots
+/// are.
 struct Made {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -124,7 +126,8 @@ fn a_sound_table_is_left_alone() {
     }
 }
 
-/// A bit of a pointer: the check says which slot, the table refuses to open, and the repair loses nothing.
+/// A bit of a pointer: the check says which slot, the table refuses to open, and the repair loses
+/// nothing.
 #[test]
 fn one_wrong_bit_of_a_pointer_is_put_right() {
     for (design, keys) in ALL {
@@ -217,7 +220,8 @@ fn a_slot_that_has_lost_its_pointer_is_freed() {
         lost += u64::from(!made.findings().is_empty());
         made.put(slot + 8, pointer);
     }
-    // Nobody has taken the cells that they were given first: without a pointer they have an old value, and that cannot be seen.
+    // Nobody has taken the cells that they were given first: without a pointer they have an old
+    // value, and that cannot be seen.
     assert_eq!(lost, 0);
     let [first, second] = moved[..2] else { panic!("two slots have pointers") };
     assert_ne!(made.word(first), made.word(second));

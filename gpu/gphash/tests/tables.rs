@@ -151,7 +151,8 @@ fn tables_of_wide_keys_do_what_a_map_does() {
     }
 }
 
-/// There are no caches for wide keys: an error says what to do instead, and the table is there without one.
+/// There are no caches for wide keys: an error says what to do instead, and the table is there
+/// without one.
 #[test]
 fn a_cache_for_wide_keys_is_refused_and_loses_nothing() {
     for (design, keys) in
@@ -171,8 +172,8 @@ fn a_cache_for_wide_keys_is_refused_and_loses_nothing() {
     }
 }
 
-/// A free slot's tag is no key's fingerprint: a look-up of a key that is not there reads no free slot of PM, whatever the key is, and whether slots were
-/// in use before or not.
+/// A free slot's tag is no key's fingerprint: a look-up of a key that is not there reads no free
+/// slot of PM, whatever the key is, and whether slots were in use before or not.
 #[test]
 fn look_ups_of_what_is_not_there_read_no_free_slots() {
     let layout = Layout { stash: 0, ..Layout::tags(512, 16) };
@@ -189,8 +190,8 @@ fn look_ups_of_what_is_not_there_read_no_free_slots() {
         device.counts().unwrap().pm_bytes_loaded - before
     };
     assert_eq!(looks_up(), 0);
-    // Slots that were given up in an even epoch, and in an odd one: each batch is an epoch, and a round
-    // has five.
+    // Slots that were given up in an even epoch, and in an odd one: each batch is an epoch, and a
+    // round has five.
     for first in [1 << 40, 1 << 41] {
         let request = |op: Op| {
             let value = if op.puts() { vec![1; 16] } else { Vec::new() };
@@ -203,7 +204,8 @@ fn look_ups_of_what_is_not_there_read_no_free_slots() {
     }
 }
 
-/// A volatile copy has what the table has; what is changed in it is not changed there, and it does not grow.
+/// A volatile copy has what the table has; what is changed in it is not changed there, and it does
+/// not grow.
 #[test]
 fn a_volatile_copy_leaves_the_table_as_it_is() {
     for (design, keys) in
@@ -338,7 +340,8 @@ fn too_little_memory_of_the_gpu_is_told_and_loses_nothing() {
     }
 }
 
-/// Look-ups that the cache answers happen before what their batch changes; all others are run behind them.
+/// Look-ups that the cache answers happen before what their batch changes; all others are run
+/// behind them.
 #[test]
 fn the_cache_answers_before_a_batch_changes_anything() {
     let layout = small(Design::Tags);

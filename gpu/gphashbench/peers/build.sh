@@ -3,9 +3,10 @@
 #
 #     build.sh FOLDER TARGET        TARGET/slabhash, hierarchicalkv
 #
-# FOLDER has clones: SlabHash (owensgroup/SlabHash at eec7135) and SlabAlloc (owensgroup/SlabAlloc at d655028), HierarchicalKV
-# (NVIDIA-Merlin/HierarchicalKV at ae24eec). Nothing of them comes into this repository. It needs nvcc of CUDA 13, at CUDA; gpu/gpmbench/peers/authors/build.sh
-# says which wheels have it. patch.py changes SlabHash as slabhash.cu says.
+# FOLDER has clones: SlabHash (owensgroup/SlabHash at eec7135) and SlabAlloc (owensgroup/SlabAlloc
+# at d655028), HierarchicalKV (NVIDIA-Merlin/HierarchicalKV at ae24eec). Nothing of them comes into
+# this repository. It needs nvcc of CUDA 13, at CUDA; gpu/gpmbench/peers/authors/build.sh says which
+# wheels have it. patch.py changes SlabHash as slabhash.cu says.
 #
 #     TARGET/slabhash persistent 0.8 16777216 1048576         prints a line of results/peers-h200.json, when everything was looked at
 #     TARGET/hierarchicalkv 16777216 1048576

@@ -1,9 +1,11 @@
-// HierarchicalKV (github.com/NVIDIA-Merlin/HierarchicalKV): keys of 8 bytes in the GPU's memory, values of 128 bytes in pinned memory of the host. It
-// is volatile: nothing is ordered, and keys are in no memory that survives.
+// HierarchicalKV (github.com/NVIDIA-Merlin/HierarchicalKV): keys of 8 bytes in the GPU's memory,
+// values of 128 bytes in pinned memory of the host. It is volatile: nothing is ordered, and keys
+// are in no memory that survives.
 //
 //     hierarchicalkv CAPACITY BATCH        fills 0.8 of the capacity, a power of two
 //
-// An old pair makes room for a new one where a bucket is full: what is not there any more is told, everything else is looked at byte by byte.
+// An old pair makes room for a new one where a bucket is full: what is not there any more is told,
+// everything else is looked at byte by byte.
 #include "merlin_hashtable.cuh"
 #include "peer.h"
 

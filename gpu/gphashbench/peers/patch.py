@@ -22,7 +22,8 @@ def change(name, *changes):
     place.write_text(text)
 
 
-# Bitmaps lie beside the slabs, at the same places of memory of their own, which is the GPU's whatever the slabs' is.
+# Bitmaps lie beside the slabs, at the same places of memory of their own, which is the GPU's
+# whatever the slabs' is.
 change(
     "slab_alloc.cuh",
     (r"cudaMalloc\(\(void\*\*\)&d_super_blocks_,", "peer_allocate((void**)&d_super_blocks_,"),
@@ -55,7 +56,8 @@ change(
     (r"  std::string to_string\(\);", "  GpuSlabHashContext<KeyT, ValueT, SlabHashTypeT::ConcurrentMap>& context() { return gpu_context_; }\n  std::string to_string();"),
 )
 
-# What another thread has just stored is seen, whatever lies in the multiprocessor's cache; a link is durable before a pair behind it is answered.
+# What another thread has just stored is seen, whatever lies in the multiprocessor's cache; a link
+# is durable before a pair behind it is answered.
 LOADS = (r"\*\(getPointerFrom(Bucket|Slab)", r"*(volatile uint32_t*)(getPointerFrom\1")
 change(
     "concurrent_map/warp/insert.cuh",

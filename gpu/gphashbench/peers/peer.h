@@ -1,4 +1,5 @@
-// What programs that measure other people's tables share: memory of the kind that our regions are in, keys, values, times, and a look at what was read.
+// What programs that measure other people's tables share: memory of the kind that our regions are
+// in, keys, values, times, and a look at what was read.
 #pragma once
 #include <cuda_runtime.h>
 #include <sys/mman.h>
@@ -134,7 +135,8 @@ inline double median(std::vector<double> times) {
     return times[times.size() / 2];
 }
 
-// A line of results: million operations a second of a peer. It is printed when it ends, which a program that found something wrong does not come to.
+// A line of results: million operations a second of a peer. It is printed when it ends, which a
+// program that found something wrong does not come to.
 struct Row {
     std::string line;
     Row(const char *peer, uint64_t pairs, double load) {

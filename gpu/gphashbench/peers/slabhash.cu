@@ -1,7 +1,9 @@
-// SlabHash (Ashkiani and others, IPDPS 2018; github.com/owensgroup/SlabHash) with persistence added, and as it is.
+// SlabHash (Ashkiani and others, IPDPS 2018; github.com/owensgroup/SlabHash) with persistence
+// added, and as it is.
 //
-// A pair of SlabHash is a key and a value of 4 bytes each, in one word of 8. Persistent: its slabs lie in PM, a value of 128 bytes in a cell of PM whose
-// number is the pair's value; `patch.py` lets the slabs' memory come from here and keeps the allocator's bitmaps in the GPU's memory.
+// A pair of SlabHash is a key and a value of 4 bytes each, in one word of 8. Persistent: its slabs
+// lie in PM, a value of 128 bytes in a cell of PM whose number is the pair's value; `patch.py` lets
+// the slabs' memory come from here and keeps the allocator's bitmaps in the GPU's memory.
 //
 // | operation | what makes it durable |
 // |---|---|
@@ -10,12 +12,14 @@
 // | delete | pair by one exchange, fence |
 // | a slab more | empty and durable before it is linked; link, fence |
 //
-// No log is needed, as a pair is one word. All of this is in its favour: keys of 4 bytes; cells that nobody has to find; nothing that is freed; bitmaps
-// that a recovery would have to make anew from the slabs, which is not here.
+// No log is needed, as a pair is one word. All of this is in its favour: keys of 4 bytes; cells
+// that nobody has to find; nothing that is freed; bitmaps that a recovery would have to make anew
+// from the slabs, which is not here.
 //
 //     slabhash persistent|volatile LOAD PAIRS BATCH
 //
-// LOAD is of the slabs that buckets begin with. Each answer and each byte that is read is looked at before a figure is printed.
+// LOAD is of the slabs that buckets begin with. Each answer and each byte that is read is looked at
+// before a figure is printed.
 #include "peer.h"
 
 // Where slabs and cells are; the allocator and the table ask for it.

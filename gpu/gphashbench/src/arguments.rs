@@ -12,7 +12,8 @@ use crate::named::{DesignName, Hole, SubjectArguments};
 /// What to do with hash tables of a GPU in persistent memory.
 #[derive(Subcommand)]
 pub enum HashCommand {
-    /// Run histories on the interpreter, crash them at any instruction, and check that they are durably linearizable
+    /// Run histories on the interpreter, crash them at any instruction, and check that they are
+    /// durably linearizable
     Run(RunArguments),
     /// The same of all tables in turn, until there are so many: the records tell where to go on
     Campaign(CampaignArguments),
@@ -108,7 +109,8 @@ pub struct ExhaustArguments {
     /// Processes that do it, a choice of operations each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) workers: u64,
-    /// Go through one choice of operations, and print what that came to as JSON: for the command without it
+    /// Go through one choice of operations, and print what that came to as JSON: for the command
+    /// without it
     #[arg(long, hide = true)]
     pub(crate) trial: Option<usize>,
 }
@@ -166,7 +168,8 @@ pub struct SoakArguments {
 /// Arguments of a measurement.
 #[derive(Args)]
 pub struct BenchArguments {
-    /// On the interpreter sizes are small: nothing is measured, times are predicted from counted transactions
+    /// On the interpreter sizes are small: nothing is measured, times are predicted from counted
+    /// transactions
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
     /// Only these measurements

@@ -77,7 +77,8 @@ impl Record {
 /// The first that is not (durably) linearizable, with its seed.
 pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) -> Result<()> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6870_676e);
-    // The operations of a batch are all at the same time: few of them, as all orders are gone through.
+    // The operations of a batch are all at the same time: few of them, as all orders are gone
+    // through.
     let most = if subject.batched { 2 } else { 3 };
     let shape = Shape {
         warps: random.random_range(1..=most),
@@ -94,7 +95,8 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
     let mut drawn: Vec<CrashOf> = (0..if events == 0 { 0 } else { crashes })
         .map(|_| {
             let (event, choice) = (random.random_range(1..=events), choice(&mut random));
-            // A recovery stores and fences once for each mark that it frees, of which a history leaves few.
+            // A recovery stores and fences once for each mark that it frees, of which a history
+            // leaves few.
             let again = random.random_bool(0.5).then(|| (random.random_range(1..=4), choice));
             CrashOf { event, choice, again }
         })

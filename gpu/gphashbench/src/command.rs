@@ -135,8 +135,8 @@ fn run(arguments: &RunArguments) -> Result<()> {
     Ok(())
 }
 
-/// Histories of a subject that a worker does before it is another subject's turn, for each unit of its weight: a second or two, beside which the
-/// workers' start is little.
+/// Histories of a subject that a worker does before it is another subject's turn, for each unit of
+/// its weight: a second or two, beside which the workers' start is little.
 const TURN: u64 = 32;
 
 fn campaign_of(arguments: &CampaignArguments) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Every order of two or three threads that operate on one bucket, with at most so many preemptions, and crashes at every store and fence of each.
+//! Every order of two or three threads that operate on one bucket, with at most so many
+//! preemptions, and crashes at every store and fence of each.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -72,7 +73,8 @@ pub struct Gone {
     pub complete: u64,
     /// States with a choice, where they are gone through by states.
     pub states: u64,
-    /// Schedules (by states: ways to an end) and crashes that differ (by states: images that ends and crashes leave).
+    /// Schedules (by states: ways to an end) and crashes that differ (by states: images that ends
+    /// and crashes leave).
     pub tally: Tally,
 }
 
@@ -199,8 +201,8 @@ fn by_schedules(trial: &Trial<'_>, threads: u32, bounds: Bounds, gone: &mut Gone
     Ok(judged)
 }
 
-/// One thread held up behind each of its first `steps` instructions, while all others run to their ends: few schedules, but long waits, which no bound on
-/// preemptions allows for.
+/// One thread held up behind each of its first `steps` instructions, while all others run to their
+/// ends: few schedules, but long waits, which no bound on preemptions allows for.
 ///
 /// # Errors
 /// As for [`one`].
@@ -219,8 +221,9 @@ pub fn held(trial: &Trial<'_>, threads: u32, steps: std::ops::Range<u64>, crash:
     Ok(())
 }
 
-/// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of one thread's, or all but one's. What several of these
-/// leave alike is counted once, and judged once of all schedules of the trial.
+/// Crashes a schedule at each of its stores and fences. Of what is pending nothing persists, all of
+/// one thread's, or all but one's. What several of these leave alike is counted once, and judged
+/// once of all schedules of the trial.
 fn crashes(
     trial: &Trial<'_>,
     threads: u32,

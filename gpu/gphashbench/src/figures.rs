@@ -1,6 +1,8 @@
-//! Figures 5 to 15 of the paper (GPHash, FAST 2025): what its text says, beside what was measured here.
+//! Figures 5 to 15 of the paper (GPHash, FAST 2025): what its text says, beside what was measured
+//! here.
 //!
-//! The paper's tables, its GPU (V100) and its persistent memory (Optane) are others: ratios compare, figures do not.
+//! The paper's tables, its GPU (V100) and its persistent memory (Optane) are others: ratios
+//! compare, figures do not.
 
 use std::fmt::Write as _;
 

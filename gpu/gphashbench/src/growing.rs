@@ -1,4 +1,5 @@
-//! Tables that grow, crashed at any store and fence of it, and of the recovery: nothing that was there is lost, nothing is there twice.
+//! Tables that grow, crashed at any store and fence of it, and of the recovery: nothing that was
+//! there is lost, nothing is there twice.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,7 +25,8 @@ fn put(op: Op, key: u64, number: u8) -> Request {
     Request { op, key: key.into(), value: if op.puts() { value_of(number) } else { Vec::new() } }
 }
 
-/// A table of a seed that is filled, grows between batches of readers and writers, and is crashed in each step, `crashes` times.
+/// A table of a seed that is filled, grows between batches of readers and writers, and is crashed
+/// in each step, `crashes` times.
 ///
 /// # Errors
 /// The first crash behind which the table is not what it must be, with its seed.
@@ -54,7 +56,8 @@ pub fn history(subject: &Subject, seed: u64, crashes: u64, tally: &mut Tally) ->
         let requests = run.requests();
         let left = match run.crashed(&image, |table| table.batch(&requests).map(drop)) {
             Ok((left, _)) => left,
-            // A table that has grown as far as it can may be full again: what follows would depend on which key found no slot.
+            // A table that has grown as far as it can may be full again: what follows would depend
+            // on which key found no slot.
             Err(error) if is_full(&error) => return Ok(()),
             Err(error) => return Err(error).with_context(said),
         };
@@ -120,8 +123,8 @@ impl Run<'_> {
         Ok(can)
     }
 
-    /// Does something with a table, to its end or a crash. Gives what is left, and whether it was crashed. A table that finds no room to grow is left
-    /// as it was, which is looked at.
+    /// Does something with a table, to its end or a crash. Gives what is left, and whether it was
+    /// crashed. A table that finds no room to grow is left as it was, which is looked at.
     fn run(
         &mut self,
         image: &[u8],

@@ -1,6 +1,7 @@
-//! Whether a history is linearizable, key by key (Wing and Gong 1993, with memory of what was tried; Herlihy and Wing 1990: a history is linearizable
-//! if that of each object is). After a crash: durably linearizable (Izraelevitz and others 2016): what was answered has happened, everything else has
-//! happened or not, and what is there then is what that leaves.
+//! Whether a history is linearizable, key by key (Wing and Gong 1993, with memory of what was
+//! tried; Herlihy and Wing 1990: a history is linearizable if that of each object is). After a
+//! crash: durably linearizable (Izraelevitz and others 2016): what was answered has happened,
+//! everything else has happened or not, and what is there then is what that leaves.
 
 use std::collections::HashSet;
 
@@ -35,7 +36,8 @@ pub struct Answered {
 /// The value of a key, if it is there.
 pub type State = Option<u32>;
 
-/// Whether the events of one key, at most 64, can be brought to an order that explains their answers and, if it is known, what is there at the end.
+/// Whether the events of one key, at most 64, can be brought to an order that explains their
+/// answers and, if it is known, what is there at the end.
 pub fn is_linearizable(events: &[Event], before: State, end: Option<State>) -> bool {
     assert!(events.len() <= 64, "{} operations on one key are more than this checks", events.len());
     let (events, before, unseen) = told_apart(events, before, end);
@@ -47,8 +49,10 @@ pub fn is_linearizable(events: &[Event], before: State, end: Option<State>) -> b
     Search { events: &events, must, end, unseen, tried: HashSet::new() }.from(0, before)
 }
 
-/// The events that matter, and the value that stands for all that nobody has seen: such values differ in nothing. Without it, operations that were cut off
-/// would be tried in all of their orders. Cut off, a look-up does nothing, and an update to a value that nobody saw nothing that anybody needs.
+/// The events that matter, and the value that stands for all that nobody has seen: such values
+/// differ in nothing. Without it, operations that were cut off would be tried in all of their
+/// orders. Cut off, a look-up does nothing, and an update to a value that nobody saw nothing that
+/// anybody needs.
 fn told_apart(events: &[Event], before: State, end: Option<State>) -> (Vec<Event>, State, u32) {
     let read = |event: &Event| event.answer.filter(|_| event.op == Op::Get).map(|answer| answer.value);
     let seen: HashSet<u32> = events.iter().filter_map(read).chain(end.flatten()).collect();
@@ -94,7 +98,8 @@ impl Search<'_> {
         };
         let can: Vec<(usize, State)> =
             (0..self.events.len()).filter(left).filter_map(|at| Some((at, next(&at)?))).collect();
-        // What has its answer here and never changes anything may as well come now: no order is lost.
+        // What has its answer here and never changes anything may as well come now: no order is
+        // lost.
         if let Some(&(at, _)) = can.iter().find(|&&(at, next)| next == state && only_looks(&self.events[at])) {
             return self.from(done | 1 << at, state);
         }
@@ -103,8 +108,9 @@ impl Search<'_> {
         can.into_iter().any(|(at, next)| self.from(done | 1 << at, next))
     }
 
-    /// Whether it may be of use that an operation happens now which need not: it changes something, is no value that nobody saw in place of another, and
-    /// none that does the same and began earlier is left.
+    /// Whether it may be of use that an operation happens now which need not: it changes something,
+    /// is no value that nobody saw in place of another, and none that does the same and began
+    /// earlier is left.
     fn helps(&self, done: u64, state: State, at: usize, next: State) -> bool {
         let event = &self.events[at];
         if event.answer.is_some() {
@@ -227,7 +233,8 @@ mod tests {
         assert!(verdicts.iter().all(|&count| count > 1000), "{verdicts:?}");
     }
 
-    /// 27 operations that were cut off before any was answered, and whose end nobody can explain, once took hours.
+    /// 27 operations that were cut off before any was answered, and whose end nobody can explain,
+    /// once took hours.
     #[test]
     fn many_operations_that_were_cut_off_take_no_time() {
         let kinds = [Op::Insert, Op::Put, Op::Delete, Op::Update, Op::Get];

@@ -1,7 +1,9 @@
-//! A model test: batches of all operations on a table on a device, each answer and each value compared with a table of the processor's.
+//! A model test: batches of all operations on a table on a device, each answer and each value
+//! compared with a table of the processor's.
 //!
-//! Between batches the table grows, its cache turns, and it is opened again. Operations of a batch that name the same key happen at the same time: for
-//! these some order must explain the answers and what is there behind them.
+//! Between batches the table grows, its cache turns, and it is opened again. Operations of a batch
+//! that name the same key happen at the same time: for these some order must explain the answers
+//! and what is there behind them.
 
 use std::collections::HashMap;
 use std::rc::Rc;

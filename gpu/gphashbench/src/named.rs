@@ -40,7 +40,8 @@ pub enum Hole {
     Reuse,
     /// Updates of a batch give way to what may be no update of the same key
     Overwrite,
-    /// Growing drops pairs that find no slot, and a pair leaves the stash before its copy has persisted
+    /// Growing drops pairs that find no slot, and a pair leaves the stash before its copy has
+    /// persisted
     Lost = 6,
     /// The cache is written behind persistent memory, and not what is being put into it
     Stale = 7,
@@ -60,7 +61,8 @@ pub struct SubjectArguments {
     /// All operations of a history are one batch
     #[arg(long)]
     batched: bool,
-    /// The table has a cache, behind so many turns: behind one it is filled meanwhile, behind two it is in use
+    /// The table has a cache, behind so many turns: behind one it is filled meanwhile, behind two
+    /// it is in use
     #[arg(long, default_value_t = 0)]
     turns: u32,
     /// The table grows, and is crashed in that, with batches of readers and writers in between
@@ -106,7 +108,8 @@ impl SubjectArguments {
     /// Refuses what has no orders to be gone through on one bucket.
     ///
     /// # Errors
-    /// A table that grows or has a cache, whatever runs beside it, or batches, which have no orders between.
+    /// A table that grows or has a cache, whatever runs beside it, or batches, which have no orders
+    /// between.
     pub fn check_one_bucket(&self) -> Result<()> {
         let alone = !self.growing && !self.batched && self.turns == 0;
         ensure!(
@@ -140,7 +143,8 @@ impl SubjectArguments {
         }
     }
 
-    /// Everything that a campaign goes through: a subject, the file of its record, and how much of the campaign it is.
+    /// Everything that a campaign goes through: a subject, the file of its record, and how much of
+    /// the campaign it is.
     pub fn all() -> Vec<(SubjectArguments, String, u64)> {
         let of = |design, batched, turns, growing| SubjectArguments { design, batched, turns, growing };
         let kinds = [(false, 0, false), (true, 0, false), (false, 1, false), (false, 2, false), (false, 0, true)];

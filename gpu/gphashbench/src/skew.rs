@@ -1,4 +1,5 @@
-//! Which records requests name, by seed: YCSB's choices, and a Zipf distribution over the records themselves.
+//! Which records requests name, by seed: YCSB's choices, and a Zipf distribution over the records
+//! themselves.
 
 use nearpm_workloads::programs::ycsb::{Zipfian, scatter};
 use rand::{RngExt, SeedableRng};
@@ -7,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 /// How requests choose records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// YCSB's scrambled one (A, B, C, F): a rank of 10^10, theta 0.99, scattered over the records. Of requests, 29 % are for ranks behind the first 2^24:
-    /// they fall on all records alike.
+    /// YCSB's scrambled one (A, B, C, F): a rank of 10^10, theta 0.99, scattered over the records.
+    /// Of requests, 29 % are for ranks behind the first 2^24: they fall on all records alike.
     Scrambled,
     /// Theta 0.99 over the records themselves, popular ones anywhere.
     Zipf,

@@ -1,7 +1,8 @@
-//! A soak: a process that runs batches on a GPU's table is killed, again and again; what is there is compared with what it had answered.
+//! A soak: a process that runs batches on a GPU's table is killed, again and again; what is there
+//! is compared with what it had answered.
 //!
-//! It shows that recovery works on hardware. It cannot show that a fence is missing: what a killed process has stored is not lost. That is what the
-//! interpreter is for.
+//! It shows that recovery works on hardware. It cannot show that a fence is missing: what a killed
+//! process has stored is not lost. That is what the interpreter is for.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +18,8 @@ use nearpm_gpu::{Access, Device, PmRegion};
 use crate::linear::State;
 use crate::values::{VALUE, number_of, value_of};
 
-/// Keys, operations of a batch: each key once, so that what a batch makes of the table does not depend on its order. Powers of two.
+/// Keys, operations of a batch: each key once, so that what a batch makes of the table does not
+/// depend on its order. Powers of two.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Keys.
@@ -84,8 +86,8 @@ pub fn verify(table: &Table, sizes: Sizes, answered: u32) -> Result<()> {
     Ok(())
 }
 
-/// The process that is killed: opens or makes the table at `path`, compares it with what was answered, says so, and runs batches, at most `most`; it
-/// says when each is done.
+/// The process that is killed: opens or makes the table at `path`, compares it with what was
+/// answered, says so, and runs batches, at most `most`; it says when each is done.
 ///
 /// # Errors
 /// A difference; what the device or the region refuses.
@@ -134,7 +136,8 @@ pub fn child(
     Ok(())
 }
 
-/// Kills `kills` processes that `command` makes, each of which runs [`child`] behind so many batches that were answered.
+/// Kills `kills` processes that `command` makes, each of which runs [`child`] behind so many
+/// batches that were answered.
 ///
 /// # Errors
 /// The first difference.
@@ -202,7 +205,8 @@ mod tests {
         assert_eq!(killed, Soaked { kills: 1, batches: 3 });
     }
 
-    /// What a process does, in several lives: each verifies what the one before has left. The interpreter keeps what is closed alone.
+    /// What a process does, in several lives: each verifies what the one before has left. The
+    /// interpreter keeps what is closed alone.
     #[test]
     fn lives_verify_what_the_ones_before_have_left() {
         let folder = tempfile::tempdir().unwrap();

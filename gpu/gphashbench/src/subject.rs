@@ -18,9 +18,11 @@ pub struct Subject {
     pub module: Module,
     /// Holes that are planted in them.
     pub holes: u32,
-    /// Whether all operations are one batch, of which answers count at its end; else each answer is out at once.
+    /// Whether all operations are one batch, of which answers count at its end; else each answer is
+    /// out at once.
     pub batched: bool,
-    /// Turns of a cache before the operations: behind the first one it is being filled meanwhile, behind others it is in use, too. 0: no cache.
+    /// Turns of a cache before the operations: behind the first one it is being filled meanwhile,
+    /// behind others it is in use, too. 0: no cache.
     pub turns: u32,
 }
 
@@ -51,14 +53,16 @@ impl Subject {
         self
     }
 
-    /// The same with a bucket alone that all keys share, and nothing besides: what exhaustive schedules go through.
+    /// The same with a bucket alone that all keys share, and nothing besides: what exhaustive
+    /// schedules go through.
     #[must_use]
     pub fn one_bucket(mut self) -> Subject {
         self.layout = Layout { levels: 1, hashes: 1, width: 8, buckets: 1, stash: 0, ..self.layout };
         self
     }
 
-    /// The same with room to double twice; of design P with a slot a bucket, so that keys may find no place.
+    /// The same with room to double twice; of design P with a slot a bucket, so that keys may find
+    /// no place.
     #[must_use]
     pub fn growing(mut self) -> Subject {
         self.layout = self.layout.growing(2);

@@ -1,5 +1,5 @@
-//! Histories on the interpreter: a table, operations of many threads on few keys, some order of instructions, and perhaps a crash at any of them, and
-//! another one in the recovery.
+//! Histories on the interpreter: a table, operations of many threads on few keys, some order of
+//! instructions, and perhaps a crash at any of them, and another one in the recovery.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -135,7 +135,8 @@ impl<'s> Trial<'s> {
         Ok(trial)
     }
 
-    /// The table before the history, with room for its answers. Few of them differ: those that were made are kept.
+    /// The table before the history, with room for its answers. Few of them differ: those that were
+    /// made are kept.
     fn prepared(&self) -> Result<(Vec<u8>, u64)> {
         let key = (format!("{:?}", self.subject.layout), self.before.clone(), self.ops.len());
         if let Some(image) = PREPARED.with_borrow(|made| made.get(&key).cloned()) {
@@ -176,8 +177,9 @@ impl<'s> Trial<'s> {
         Ok(left.events_made)
     }
 
-    /// Runs it, crashed at each of these stores or fences, and recovers; where there is another crash, it is of the recovery. Gives how many of them, by
-    /// their events, the run has come to: it may take its turns otherwise than one that is not looked at, and end with fewer events.
+    /// Runs it, crashed at each of these stores or fences, and recovers; where there is another
+    /// crash, it is of the recovery. Gives how many of them, by their events, the run has come to:
+    /// it may take its turns otherwise than one that is not looked at, and end with fewer events.
     ///
     /// # Errors
     /// A history that is not durably linearizable, or a table that is not sound, with its crash.
@@ -198,8 +200,9 @@ impl<'s> Trial<'s> {
         Ok(crashed)
     }
 
-    /// Runs it, crashed at each of its first `events` stores and fences with each of these choices. Gives how many crashes were different. What they leave
-    /// is judged where `judged` does not have it, from another schedule of this trial.
+    /// Runs it, crashed at each of its first `events` stores and fences with each of these choices.
+    /// Gives how many crashes were different. What they leave is judged where `judged` does not
+    /// have it, from another schedule of this trial.
     ///
     /// # Errors
     /// As for [`Trial::crash`].
@@ -229,7 +232,8 @@ impl<'s> Trial<'s> {
         Ok(seen)
     }
 
-    /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and fences it made, and what it has left.
+    /// Runs it with a schedule that is written back, for all interleavings. Gives the stores and
+    /// fences it made, and what it has left.
     ///
     /// # Errors
     /// As for [`Trial::run`].
@@ -239,7 +243,8 @@ impl<'s> Trial<'s> {
         Ok((left.events_made, Changes::between(&self.image, &left.image)))
     }
 
-    /// Goes through every state that it can come to, whatever the order, and judges each image that it, or a crash of it, may leave. Gives them.
+    /// Goes through every state that it can come to, whatever the order, and judges each image that
+    /// it, or a crash of it, may leave. Gives them.
     ///
     /// # Errors
     /// A history that is not (durably) linearizable, with its order and crash.
@@ -310,7 +315,8 @@ impl<'s> Trial<'s> {
         Ok(Left { image: region.close()?.bytes().to_vec(), events_made, answers, cached })
     }
 
-    /// The operations of the launch, with the number of the value that each puts. A batch's warps are filled up with operations on a key that nobody has.
+    /// The operations of the launch, with the number of the value that each puts. A batch's warps
+    /// are filled up with operations on a key that nobody has.
     fn given(&self) -> Vec<(Op, u64, u32)> {
         let count = if self.subject.batched { 32 * self.shape.warps as usize } else { self.ops.len() };
         let mut given = vec![(Op::Get, NOBODY, 0); count];
@@ -360,7 +366,8 @@ impl<'s> Trial<'s> {
         })
     }
 
-    /// Crashes the recovery of an image, if it comes as far; gives what is there then, and whether it did.
+    /// Crashes the recovery of an image, if it comes as far; gives what is there then, and whether
+    /// it did.
     fn crash_recovery(&self, image: &[u8], event: u64, choice: Choice) -> Result<(Vec<u8>, bool)> {
         let device = Rc::new(Interpreted::new(MEMORY));
         let region = PmRegion::open_in(device.clone(), Medium::of_bytes(image.to_vec()))?;

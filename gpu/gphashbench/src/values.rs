@@ -1,4 +1,5 @@
-//! Keys and values that tests give to pairs, each with its number, and sizes of the tables that are tested.
+//! Keys and values that tests give to pairs, each with its number, and sizes of the tables that are
+//! tested.
 
 use nearpm_gphash::{Key, Keys};
 

@@ -1,4 +1,5 @@
-//! Both designs are linearizable, and durably so; each hole of the paper's, and each mistake that ours could have, is found.
+//! Both designs are linearizable, and durably so; each hole of the paper's, and each mistake that
+//! ours could have, is found.
 
 use std::rc::Rc;
 
@@ -155,7 +156,8 @@ impl Told<'_> {
     }
 }
 
-/// A reader has found its pair's slot and not yet read it; the pair is deleted, and another gets the slot.
+/// A reader has found its pair's slot and not yet read it; the pair is deleted, and another gets
+/// the slot.
 #[test]
 fn slots_that_are_used_again_at_once_are_found() {
     let shape = Shape { warps: 2, lanes: 1, rounds: 2, keys: 9 };
@@ -167,8 +169,9 @@ fn slots_that_are_used_again_at_once_are_found() {
     }
 }
 
-/// The race by which tables that do not look for each other's claims come to have a key twice (WarpSpeed, ALENEX 2026): an insert has chosen its slot and
-/// is held up; the other thread deletes a key that lies before that, and inserts the same one.
+/// The race by which tables that do not look for each other's claims come to have a key twice
+/// (WarpSpeed, ALENEX 2026): an insert has chosen its slot and is held up; the other thread deletes
+/// a key that lies before that, and inserts the same one.
 #[test]
 fn an_insert_beside_a_delete_and_an_insert_makes_no_duplicate() {
     let shape = Shape { warps: 2, lanes: 1, rounds: 2, keys: 9 };
@@ -180,7 +183,8 @@ fn an_insert_beside_a_delete_and_an_insert_makes_no_duplicate() {
     }
 }
 
-/// A reader answers by a key whose writer has not persisted it; power fails, and its answer has arrived.
+/// A reader answers by a key whose writer has not persisted it; power fails, and its answer has
+/// arrived.
 #[test]
 fn readers_of_what_has_not_persisted_are_found() {
     let shape = Shape { warps: 2, lanes: 1, rounds: 1, keys: 1 };
@@ -190,7 +194,8 @@ fn readers_of_what_has_not_persisted_are_found() {
     let of = |subject| Trial::of(subject, shape, ops.clone(), vec![]).unwrap();
     let mut gone = Gone::default();
     let in_levels = exhaust::one(&of(&levels), shape.warps, BY_STATES, &mut gone);
-    // The writer is held up between its store and the fence behind it: some 780 instructions from its beginning.
+    // The writer is held up between its store and the fence behind it: some 780 instructions from
+    // its beginning.
     let in_tags = exhaust::held(&of(&tags), 1, 740..820, true, &mut gone);
     for shown in [in_levels.map(drop), in_tags] {
         let shown = format!("{:#}", shown.expect_err("an answer is taken back"));
@@ -291,7 +296,8 @@ fn states_show_the_holes() {
     assert!(shown.contains(told_of(READERS)), "{shown}");
 }
 
-/// A key that stands for a mark is put in, and recovery takes it for one: the paper's table does not look.
+/// A key that stands for a mark is put in, and recovery takes it for one: the paper's table does
+/// not look.
 #[test]
 fn reserved_keys_that_are_not_refused_are_lost() {
     for (design, key) in [(Design::Levels, 0xffff_ffff_0000_0005), (Design::Tags, 0)] {

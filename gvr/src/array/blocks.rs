@@ -1,4 +1,5 @@
-//! Reading blocks of closed versions, by any handle of a rank: what a thread beside the rank's own seals versions by.
+//! Reading blocks of closed versions, by any handle of a rank: what a thread beside the rank's own
+//! seals versions by.
 
 use std::sync::atomic::AtomicU64;
 
@@ -73,7 +74,8 @@ impl Core {
         self.rma.expect(place.offset, blocks * self.geometry.block);
     }
 
-    /// Where a block that changed in the version that was just closed lies now: cleaning may have moved it.
+    /// Where a block that changed in the version that was just closed lies now: cleaning may have
+    /// moved it.
     pub(crate) fn where_now(&self, rank: usize, changed: &mut super::Changed) -> Result<()> {
         if changed.logical < self.state.borrow().peers[rank].head {
             changed.logical = self.stored().find(&*self.rma, rank, self.newest_root(rank), changed.block)?;

@@ -73,19 +73,22 @@ impl Core {
     /// Takes claims back.
     fn unclaim(&self, rank: usize, mine: &Mine) -> Result<()> {
         for block in mine.blocks() {
-            // The bit is set, and by this rank: taking it away by a subtraction changes no other one.
+            // The bit is set, and by this rank: taking it away by a subtraction changes no other
+            // one.
             let bit = 1_u64 << (block % 64);
             self.rma.fetch_add(self.place(rank, self.geometry.claims(block / 64)), bit.wrapping_neg())?;
         }
         Ok(())
     }
 
-    /// Takes space in a log for blocks that were claimed; the claims are taken back where there is none.
+    /// Takes space in a log for blocks that were claimed; the claims are taken back where there is
+    /// none.
     pub(super) fn take_space(&self, rank: usize, mine: &Mine) -> Result<u64> {
         let needed = mine.count();
         let limit = self.limit(&self.state.borrow().peers[rank]);
         let tail = self.place(rank, 0);
-        // Where it does not fit the tail stays beyond the end: the log is full for those who need less, too, until the next version.
+        // Where it does not fit the tail stays beyond the end: the log is full for those who need
+        // less, too, until the next version.
         let start = self.rma.fetch_add(tail, needed)?;
         if start + needed <= limit {
             return Ok(start);
@@ -97,8 +100,8 @@ impl Core {
         Err(Error::LogFull { rank, needed, free, capacity: self.geometry.capacity })
     }
 
-    /// Waits until all blocks of a range have their data of this version. Where somebody has given a claim back, as the log was full, it
-    /// is full for this rank as well.
+    /// Waits until all blocks of a range have their data of this version. Where somebody has given
+    /// a claim back, as the log was full, it is full for this rank as well.
     pub(super) fn await_published(&self, rank: usize, blocks: &Range<u64>) -> Result<()> {
         let mut entries = vec![0; (blocks.end - blocks.start) as usize];
         let tail = self.state.borrow().peers[rank].tail;

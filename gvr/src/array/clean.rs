@@ -1,9 +1,11 @@
 //! Cleaning of a rank's log, by its owner, while all ranks wait in `version_inc`.
 //!
-//! The log is a ring: blocks from `head` on may be live, and `tail` is where the next one goes. Cleaning moves the head: a block that no
-//! version refers to is skipped; one that is live is copied to the tail, and every entry that names it is changed. A logical number
-//! is never used twice, so that what other ranks remember of it is found to be old by a comparison with the head. A version does
-//! about as much cleaning as it has added blocks, so that its cost stays that of what changed.
+//! The log is a ring: blocks from `head` on may be live, and `tail` is where the next one goes.
+//! Cleaning moves the head: a block that no version refers to is skipped; one that is live is
+//! copied to the tail, and every entry that names it is changed. A logical number is never used
+//! twice, so that what other ranks remember of it is found to be old by a comparison with the head.
+//! A version does about as much cleaning as it has added blocks, so that its cost stays that of
+//! what changed.
 
 use super::close::Changed;
 use super::core::Core;
@@ -111,9 +113,10 @@ impl Core {
         Ok(())
     }
 
-    /// Looks at every block of a closed version in this rank's log, and mends what is damaged by `other`, which gives a block's
-    /// bytes as of a version, from another copy. Gives how many blocks were looked at and how many mended. Only between a `version_inc` and the
-    /// next put of any rank.
+    /// Looks at every block of a closed version in this rank's log, and mends what is damaged by
+    /// `other`, which gives a block's bytes as of a version, from another copy. Gives how many
+    /// blocks were looked at and how many mended. Only between a `version_inc` and the next put of
+    /// any rank.
     ///
     /// # Errors
     /// [`Error::Damaged`] where no copy is whole.
@@ -171,7 +174,8 @@ impl Core {
         Ok(Some(data))
     }
 
-    /// Writes what a block of a version was over what is damaged, if it fits the checksum. Tells whether it did.
+    /// Writes what a block of a version was over what is damaged, if it fits the checksum. Tells
+    /// whether it did.
     pub(crate) fn mend(&self, version: u64, block: u64, data: &[u8]) -> Result<bool> {
         let me = self.me();
         let root = self.versions().into_iter().find(|known| known.number == version).map_or(0, |v| v.roots[me]);
@@ -186,7 +190,8 @@ impl Core {
         Ok(true)
     }
 
-    /// Changes a byte of a block that this rank holds, behind the array's back: damage for tests of scrubs.
+    /// Changes a byte of a block that this rank holds, behind the array's back: damage for tests of
+    /// scrubs.
     #[doc(hidden)]
     pub fn damage(&self, version: u64, block: u64, byte: u64, bits: u8) -> Result<bool> {
         let me = self.me();
@@ -205,8 +210,9 @@ impl Core {
         Ok(true)
     }
 
-    /// Bytes that old versions take beside the current one on this rank: blocks that the current version does not use, and nodes. Of flat arrays and
-    /// of our log: the paper's protocol does not note which versions use a block, and gives 0.
+    /// Bytes that old versions take beside the current one on this rank: blocks that the current
+    /// version does not use, and nodes. Of flat arrays and of our log: the paper's protocol does
+    /// not note which versions use a block, and gives 0.
     pub fn version_bytes(&self) -> Result<u64> {
         let me = self.me();
         if !self.is_log() {

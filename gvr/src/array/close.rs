@@ -1,7 +1,8 @@
 //! Closing a version: what the owner of each part does while all ranks wait.
 //!
-//! All ranks meet, then each closes its own part, then they meet again and tell each other where their logs are now. Between the meetings
-//! nobody puts or gets, so that an owner may do with its log what it likes; cursors that are open hold on to their versions.
+//! All ranks meet, then each closes its own part, then they meet again and tell each other where
+//! their logs are now. Between the meetings nobody puts or gets, so that an owner may do with its
+//! log what it likes; cursors that are open hold on to their versions.
 
 use super::core::{Core, Version};
 use super::geometry::{PRESSURE, RESERVE};
@@ -33,14 +34,16 @@ pub(crate) enum Sums<'s> {
 pub(crate) const TOLD: usize = 3;
 
 impl Core {
-    /// What this rank says at the first meeting: its error since the last version (0: none), and the oldest version that it reads.
+    /// What this rank says at the first meeting: its error since the last version (0: none), and
+    /// the oldest version that it reads.
     pub(crate) fn opening(&self) -> [u64; 2] {
         let mut state = self.state.borrow_mut();
         let pinned = state.pins.keys().next().copied().unwrap_or(u64::MAX);
         [state.failed.take().unwrap_or(0), pinned]
     }
 
-    /// Blocks of this rank's part that changed in the current version, rising. Called between the meetings.
+    /// Blocks of this rank's part that changed in the current version, rising. Called between the
+    /// meetings.
     pub(crate) fn changed(&self) -> Result<Vec<Changed>> {
         self.changed_of(self.me())
     }
@@ -87,7 +90,8 @@ impl Core {
         self.overdue(&state, 1) > 0 && state.versions.front().is_some_and(|oldest| oldest.number >= pinned)
     }
 
-    /// Whether there is room for another version's tree, where cursors hold old ones. Copies have no room for another version.
+    /// Whether there is room for another version's tree, where cursors hold old ones. Copies have
+    /// no room for another version.
     fn check_room(&self, pinned: u64, changed: &[Changed]) -> Result<()> {
         if !self.crowded(pinned) {
             return Ok(());
@@ -133,8 +137,9 @@ impl Core {
         Ok([peer.tail, peer.head, state.root])
     }
 
-    /// Drops versions that are kept no more, but none that a cursor reads. A version that is closed is counted when its tree is made: what
-    /// that does not use of the oldest version's goes with it.
+    /// Drops versions that are kept no more, but none that a cursor reads. A version that is closed
+    /// is counted when its tree is made: what that does not use of the oldest version's goes with
+    /// it.
     fn drop_overdue(&self, pinned: u64, coming: u64) {
         let mut state = self.state.borrow_mut();
         let pinned = if self.options.planted(Fault::NoEpochs) { u64::MAX } else { pinned };
@@ -176,8 +181,9 @@ impl Core {
         self.state.borrow().versions.back().map_or(u64::MAX, |newest| newest.number)
     }
 
-    /// Whether the log has so little room that what a cut is made of cannot be held while the program goes on. A log of the size that is
-    /// taken by default has room for one version more than it keeps.
+    /// Whether the log has so little room that what a cut is made of cannot be held while the
+    /// program goes on. A log of the size that is taken by default has room for one version more
+    /// than it keeps.
     fn tight(&self) -> Result<bool> {
         if self.options.planted(Fault::ReuseBeforeSealed) {
             return Ok(false);
@@ -246,7 +252,8 @@ struct Opening {
     tight: bool,
 }
 
-/// The first meeting: nothing is done on any rank if one has had an error, or could not seal the cut before.
+/// The first meeting: nothing is done on any rank if one has had an error, or could not seal the
+/// cut before.
 fn open(rma: &dyn crate::rma::Rma, arrays: &[&Core], sealer: Option<&dyn Sealer>) -> Result<Opening> {
     let arrived = sealer.map_or(Ok(()), Sealer::arrived);
     if let Err(error @ (Error::Stopped { .. } | Error::DeadRank { .. })) = arrived {
@@ -271,8 +278,8 @@ fn open(rma: &dyn crate::rma::Rma, arrays: &[&Core], sealer: Option<&dyn Sealer>
     Ok(Opening { pinned, tight: said(arrays.len()).any(|[_, tight]| tight != 0) })
 }
 
-/// Closes the current version of several arrays together: one cut, in which all of them are as of the same moment. All ranks call it with
-/// the same arrays and label.
+/// Closes the current version of several arrays together: one cut, in which all of them are as of
+/// the same moment. All ranks call it with the same arrays and label.
 pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sealer>) -> Result<u64> {
     let Some(first) = arrays.first() else {
         return Err(Error::option("a version of no arrays cannot be made: give at least one"));
@@ -317,17 +324,19 @@ pub(crate) fn version_inc(arrays: &[&Core], label: &str, sealer: Option<&dyn Sea
     Ok(number)
 }
 
-/// Makes versions durable: at once, between the meetings, or in the background, one cut at a time. Cleaning is done in `version_inc` alone,
-/// which waits for the cut before: what is read in the background does not change meanwhile.
+/// Makes versions durable: at once, between the meetings, or in the background, one cut at a time.
+/// Cleaning is done in `version_inc` alone, which waits for the cut before: what is read in the
+/// background does not change meanwhile.
 pub(crate) trait Sealer {
-    /// Waits until this rank has sealed the cut that is on its way, if there is one. Where it has failed, the next call tries again.
+    /// Waits until this rank has sealed the cut that is on its way, if there is one. Where it has
+    /// failed, the next call tries again.
     fn arrived(&self) -> Result<()>;
     /// All ranks have sealed it.
     fn settled(&self);
     /// Whether cuts are sealed while the program goes on.
     fn in_background(&self) -> bool;
-    /// Seals this rank's part, and returns when all ranks have; where one cannot, all take it back and get an error. Gives the checksums
-    /// of the blocks that changed.
+    /// Seals this rank's part, and returns when all ranks have; where one cannot, all take it back
+    /// and get an error. Gives the checksums of the blocks that changed.
     fn seal(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<Vec<Vec<u32>>>;
     /// All ranks have sealed: what is kept no more can go.
     fn sealed_by_all(&self) -> Result<()>;
@@ -363,7 +372,8 @@ fn gather(rma: &dyn crate::rma::Rma, words: &[u64]) -> Result<Vec<u64>> {
     Ok(all)
 }
 
-/// Drops what cursors held for too long and hold no more. Where some still do, all ranks have to have room for another version.
+/// Drops what cursors held for too long and hold no more. Where some still do, all ranks have to
+/// have room for another version.
 fn agree_on_room(arrays: &[&Core], pinned: &[u64], changed: &[Vec<Changed>]) -> Result<()> {
     arrays.iter().zip(pinned).for_each(|(array, pinned)| array.drop_overdue(*pinned, 0));
     if !arrays.iter().zip(pinned).any(|(array, pinned)| array.crowded(*pinned)) {

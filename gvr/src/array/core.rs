@@ -74,7 +74,8 @@ pub(super) struct State {
     pub counters: Counters,
 }
 
-/// Counts of what was done, since the array was made. They depend on the program alone where ranks do not race.
+/// Counts of what was done, since the array was made. They depend on the program alone where ranks
+/// do not race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Runs of elements that were put where blocks of this version were.

@@ -95,7 +95,8 @@ impl Core {
         }
     }
 
-    /// Makes this rank's part of the current version what it was in an old one, by puts of what differs.
+    /// Makes this rank's part of the current version what it was in an old one, by puts of what
+    /// differs.
     pub fn restore_part(&self, old: &Old) -> Result<()> {
         let me = self.me();
         let part = self.shape.part(me);

@@ -1,8 +1,9 @@
 //! Gets from a log.
 //!
-//! An entry of the current version never changes again in it, so that one that is known is good without a look. For others the data is read
-//! where it was last while the entries are read (paper, III-D1c): if they are what was known, the data is right, as blocks of older
-//! versions do not change and are not used again before all ranks have met.
+//! An entry of the current version never changes again in it, so that one that is known is good
+//! without a look. For others the data is read where it was last while the entries are read (paper,
+//! III-D1c): if they are what was known, the data is right, as blocks of older versions do not
+//! change and are not used again before all ranks have met.
 
 use std::ops::Range;
 
@@ -29,7 +30,8 @@ impl Core {
         done
     }
 
-    /// Gets by entries that are read, into `entries`, and at the same time by those that were known.
+    /// Gets by entries that are read, into `entries`, and at the same time by those that were
+    /// known.
     fn get_looked_up(
         &self,
         rank: usize,
@@ -57,7 +59,8 @@ impl Core {
         }
     }
 
-    /// Where a run lay when its entries were last seen, if it lay in one piece and its place was not used again since.
+    /// Where a run lay when its entries were last seen, if it lay in one piece and its place was
+    /// not used again since.
     fn guess(&self, rank: usize, at: u64, blocks: &Range<u64>) -> Option<u64> {
         if !self.rma.reads_ahead() {
             return None;
@@ -78,8 +81,8 @@ impl Core {
         (differences == 0 && whole).then(|| self.geometry.data(first))
     }
 
-    /// Reads bytes whose blocks are where entries say, the first of which is that of the first byte's block; blocks that were never
-    /// written are zeros.
+    /// Reads bytes whose blocks are where entries say, the first of which is that of the first
+    /// byte's block; blocks that were never written are zeros.
     pub(super) fn read_blocks(&self, rank: usize, at: u64, data: &mut [u8], entries: &[u64]) -> Result<()> {
         let mut pieces = self.pieces(at, data.len(), entries, |_| true);
         let Some((offset, bytes)) = pieces.next() else { return Ok(()) };

@@ -1,8 +1,10 @@
-//! Access by messages (paper, III-D2): a server, which is a thread of each rank, does everything on its rank's part.
+//! Access by messages (paper, III-D2): a server, which is a thread of each rank, does everything on
+//! its rank's part.
 //!
-//! Requests and answers lie in the windows. A rank has one request on its way at a time; larger ones are cut into pieces. The server does
-//! what a client would have done by one-sided operations, by the same code, on its own window. It ends with the array, when all ranks give
-//! it back, or else with its rank: whoever still asks it then gets [`Error::DeadRank`].
+//! Requests and answers lie in the windows. A rank has one request on its way at a time; larger
+//! ones are cut into pieces. The server does what a client would have done by one-sided operations,
+//! by the same code, on its own window. It ends with the array, when all ranks give it back, or
+//! else with its rank: whoever still asks it then gets [`Error::DeadRank`].
 //!
 //! | part of a window | bytes | |
 //! |---|---|---|

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 pub enum Layout {
     /// One buffer; a version is a copy of it. What everything is compared to.
     Flat,
-    /// A log of blocks of so many bytes, a multiple of 8 (paper, III-B). A version costs what changed.
+    /// A log of blocks of so many bytes, a multiple of 8 (paper, III-B). A version costs what
+    /// changed.
     Log {
         /// Bytes of a block.
         block: u64,
@@ -17,11 +18,13 @@ pub enum Layout {
 /// How blocks of a log are first written in a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// One atomic for the claims of up to 64 blocks, one for their space; data first, then all entries at once.
+    /// One atomic for the claims of up to 64 blocks, one for their space; data first, then all
+    /// entries at once.
     #[default]
     Batched,
-    /// As the paper prints it (III-D1b): entries by one compare-and-swap each, the data last. A version copies all entries, and nothing
-    /// is cleaned. It is the baseline of measurements: a crash or reader in between sees blocks without data.
+    /// As the paper prints it (III-D1b): entries by one compare-and-swap each, the data last. A
+    /// version copies all entries, and nothing is cleaned. It is the baseline of measurements: a
+    /// crash or reader in between sees blocks without data.
     Paper,
 }
 
@@ -31,8 +34,8 @@ pub enum Access {
     /// By one-sided operations alone (paper, III-D1).
     #[default]
     Rma,
-    /// By messages to a server, a thread of each rank that does everything (III-D2). For comparison: each access is a round trip, and
-    /// wakes a thread.
+    /// By messages to a server, a thread of each rank that does everything (III-D2). For
+    /// comparison: each access is a round trip, and wakes a thread.
     Message,
 }
 
@@ -76,9 +79,11 @@ pub struct Options {
     pub access: Access,
     /// How many versions can be read.
     pub keep: Keep,
-    /// Blocks of each rank's log; 0 for enough that every kept version and two more may differ in all blocks.
+    /// Blocks of each rank's log; 0 for enough that every kept version and two more may differ in
+    /// all blocks.
     pub log_blocks: u64,
-    /// Whether blocks of closed versions get a checksum, by which [`crate::Array::scrub`] finds damage.
+    /// Whether blocks of closed versions get a checksum, by which [`crate::Array::scrub`] finds
+    /// damage.
     pub check: bool,
     /// Whether blocks of durable versions are compressed.
     pub compress: bool,

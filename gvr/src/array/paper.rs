@@ -1,8 +1,9 @@
 //! The protocol as the paper prints it (III-D1b), for comparison.
 //!
-//! Where the paper is silent: a rank that loses the compare-and-swap of an entry writes where the winner's points to, and its own block
-//! of the log stays unused. At most 32 operations go without a flush (IV-A1). For accumulates the paper prints nothing; the
-//! block is owned first, then elements are combined where they are.
+//! Where the paper is silent: a rank that loses the compare-and-swap of an entry writes where the
+//! winner's points to, and its own block of the log stays unused. At most 32 operations go without
+//! a flush (IV-A1). For accumulates the paper prints nothing; the block is owned first, then
+//! elements are combined where they are.
 
 use std::ops::Range;
 

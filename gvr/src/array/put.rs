@@ -2,13 +2,15 @@
 //!
 //! The first put of a block in a version (`docs/gvr.md`, protocol):
 //!
-//! 1. one atomic *or* on the claim words of the range: bits that were not set before are this rank's;
+//! 1. one atomic *or* on the claim words of the range: bits that were not set before are this
+//!    rank's;
 //! 2. one atomic addition to the tail for all of them: neighbours in the log;
-//! 3. what the put does not cover of the first and the last block is read from the version before; data and owners are put; flush;
+//! 3. what the put does not cover of the first and the last block is read from the version before;
+//!    data and owners are put; flush;
 //! 4. all entries are published; flush.
 //!
-//! Data comes before pointers, so that whoever sees an entry sees its data. Blocks that others have claimed are waited for and written
-//! where they are, as are those that have their data already.
+//! Data comes before pointers, so that whoever sees an entry sees its data. Blocks that others have
+//! claimed are waited for and written where they are, as are those that have their data already.
 
 use std::ops::Range;
 
@@ -59,7 +61,8 @@ impl Core {
         cache[first as usize..][..entries.len()].copy_from_slice(entries);
     }
 
-    /// Where blocks of this version begin, if it is known that they lie together. Counts by `count` if they do.
+    /// Where blocks of this version begin, if it is known that they lie together. Counts by `count`
+    /// if they do.
     #[inline]
     pub(super) fn together(&self, rank: usize, blocks: &Range<u64>, count: fn(&mut Counters)) -> Option<u64> {
         let state = &mut *self.state.borrow_mut();
@@ -215,8 +218,9 @@ impl Core {
         Ok(())
     }
 
-    /// Where bytes of a part lie in the log: pieces that lie together, and offsets of their first bytes, none for blocks without an
-    /// entry. `entries` begin with that of the first byte's block; those of blocks that `concerned` does not name are left out.
+    /// Where bytes of a part lie in the log: pieces that lie together, and offsets of their first
+    /// bytes, none for blocks without an entry. `entries` begin with that of the first byte's
+    /// block; those of blocks that `concerned` does not name are left out.
     pub(super) fn pieces<'a>(
         &'a self,
         at: u64,
@@ -248,7 +252,8 @@ impl Core {
         })
     }
 
-    /// Makes sure that a block has its data of this version, and gives where the byte `at` of the part lies.
+    /// Makes sure that a block has its data of this version, and gives where the byte `at` of the
+    /// part lies.
     pub(super) fn own_block(&self, rank: usize, at: u64) -> Result<u64> {
         let blocks = self.blocks_of(at, 1);
         if !self.known(rank, &blocks) {

@@ -1,7 +1,7 @@
 //! Indices of arrays of several dimensions, and which rank holds which elements.
 //!
-//! Elements lie in row-major order: the last index runs fastest. They are dealt out in that order, to each rank the same number, to the
-//! last ones fewer or none.
+//! Elements lie in row-major order: the last index runs fastest. They are dealt out in that order,
+//! to each rank the same number, to the last ones fewer or none.
 
 use crate::error::{Error, Result};
 
@@ -35,7 +35,8 @@ impl Shape {
     /// An array of `dims` elements of `element` bytes on so many ranks.
     ///
     /// # Errors
-    /// [`Error::BadOption`] for no dimensions, too many, one of no elements, or more bytes than there are addresses.
+    /// [`Error::BadOption`] for no dimensions, too many, one of no elements, or more bytes than
+    /// there are addresses.
     pub fn new(dims: &[u64], element: u64, ranks: usize) -> Result<Shape> {
         let count =
             dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim)).filter(|count| *count < 1 << 48);
@@ -85,7 +86,8 @@ impl Shape {
         }
     }
 
-    /// The runs of a box of indices, both ends included, whose elements lie in the caller's buffer one after the other.
+    /// The runs of a box of indices, both ends included, whose elements lie in the caller's buffer
+    /// one after the other.
     ///
     /// # Errors
     /// [`Error::OutOfRange`].

@@ -1,7 +1,9 @@
-//! Entries of old versions: a tree of nodes of 64 words for each version, which shares with the version before what did not change.
+//! Entries of old versions: a tree of nodes of 64 words for each version, which shares with the
+//! version before what did not change.
 //!
-//! A word of a leaf is a block's entry; of another node it is the number of a node plus 1. 0 is a subtree without entries. A version
-//! costs the nodes on the ways to what changed. Only the owner writes nodes; others read them.
+//! A word of a leaf is a block's entry; of another node it is the number of a node plus 1. 0 is a
+//! subtree without entries. A version costs the nodes on the ways to what changed. Only the owner
+//! writes nodes; others read them.
 
 use super::geometry::Geometry;
 use super::nodes::{FANOUT, Node, Nodes, word};
@@ -26,7 +28,8 @@ impl Tree<'_> {
         Ok(node)
     }
 
-    /// Makes the root of a version from that of the one before and what changed: blocks, rising, and their entries.
+    /// Makes the root of a version from that of the one before and what changed: blocks, rising,
+    /// and their entries.
     pub fn update(&self, nodes: &mut Nodes, root: u64, changed: &[(u64, u64)]) -> Result<u64> {
         if changed.is_empty() {
             return Ok(root);

@@ -21,10 +21,12 @@ macro_rules! element {
 }
 element!(u8 => U8, i32 => I32, u32 => U32, i64 => I64, u64 => U64, f32 => F32, f64 => F64);
 
-/// A box of indices. Rust's ranges are taken as they are written: `a..b` without `b`, `a..=b` with it; several dimensions by an array of
-/// ranges. A pair of slices is first and last index, both included, as in the C interface.
+/// A box of indices. Rust's ranges are taken as they are written: `a..b` without `b`, `a..=b` with
+/// it; several dimensions by an array of ranges. A pair of slices is first and last index, both
+/// included, as in the C interface.
 pub trait Index {
-    /// First and last index by dimension, both included. An empty range gives a last index below the first, which is refused.
+    /// First and last index by dimension, both included. An empty range gives a last index below
+    /// the first, which is refused.
     fn bounds(&self) -> (Vec<u64>, Vec<u64>);
 }
 
@@ -42,7 +44,8 @@ impl Index for RangeInclusive<u64> {
 
 impl Index for [Range<u64>] {
     fn bounds(&self) -> (Vec<u64>, Vec<u64>) {
-        // One that ends at 0 is empty, and would have no last index: no array is as long as the one that it gets.
+        // One that ends at 0 is empty, and would have no last index: no array is as long as the one
+        // that it gets.
         let last = |range: &Range<u64>| range.end.checked_sub(1).unwrap_or(u64::MAX);
         (self.iter().map(|range| range.start).collect(), self.iter().map(last).collect())
     }
@@ -60,8 +63,8 @@ impl Index for (&[u64], &[u64]) {
     }
 }
 
-/// A versioned array of which each rank holds a part. A handle belongs to one rank. Made by [`crate::World::array`] and
-/// [`crate::Job::array`].
+/// A versioned array of which each rank holds a part. A handle belongs to one rank. Made by
+/// [`crate::World::array`] and [`crate::Job::array`].
 pub struct Array<T> {
     pub(crate) core: Rc<Core>,
     /// Of a durable one.
@@ -84,17 +87,20 @@ impl<T: Element> Array<T> {
         self.core.shape.part(rank)
     }
 
-    /// Stores elements in row-major order. They are there for all ranks behind [`Array::wait`] and the ranks' next meeting. Puts of several
-    /// ranks at the same elements without a meeting in between leave those of one or another, element by element.
+    /// Stores elements in row-major order. They are there for all ranks behind [`Array::wait`] and
+    /// the ranks' next meeting. Puts of several ranks at the same elements without a meeting in
+    /// between leave those of one or another, element by element.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`], [`crate::Error::Buffer`], [`crate::Error::LogFull`], [`crate::Error::Unpublished`].
+    /// [`crate::Error::OutOfRange`], [`crate::Error::Buffer`], [`crate::Error::LogFull`],
+    /// [`crate::Error::Unpublished`].
     pub fn put(&self, at: impl Index, data: &[T]) -> Result<()> {
         let (lo, hi) = at.bounds();
         self.core.change(&lo, &hi, bytemuck::cast_slice(data), Change::Put)
     }
 
-    /// Reads elements of the current version. What this rank has put is sure to be seen behind [`Array::wait`].
+    /// Reads elements of the current version. What this rank has put is sure to be seen behind
+    /// [`Array::wait`].
     ///
     /// # Errors
     /// [`crate::Error::OutOfRange`], [`crate::Error::Buffer`].
@@ -123,7 +129,8 @@ impl<T: Element> Array<T> {
         self.core.change(&lo, &hi, bytemuck::cast_slice(data), Change::Combine(T::KIND, op))
     }
 
-    /// Stores an element of 8 bytes if the one that is there is `expected`, bit by bit. Gives what was there.
+    /// Stores an element of 8 bytes if the one that is there is `expected`, bit by bit. Gives what
+    /// was there.
     ///
     /// # Errors
     /// As [`Array::put`]; [`crate::Error::BadOption`] for elements of another size.
@@ -143,7 +150,8 @@ impl<T: Element> Array<T> {
         self.core.wait()
     }
 
-    /// Waits until buffers may be used again: they may, as puts copy them and gets return when they are filled.
+    /// Waits until buffers may be used again: they may, as puts copy them and gets return when they
+    /// are filled.
     ///
     /// # Errors
     /// None.
@@ -151,13 +159,16 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
-    /// Closes the current version, and gives its number; all ranks call it. It waits for all ranks' puts. The next version begins as the one
-    /// that was closed. In a [`crate::Job`] the version is durable when this returns, but with [`crate::Flush::Background`].
+    /// Closes the current version, and gives its number; all ranks call it. It waits for all ranks'
+    /// puts. The next version begins as the one that was closed. In a [`crate::Job`] the version is
+    /// durable when this returns, but with [`crate::Flush::Background`].
     ///
     /// # Errors
-    /// The same on all ranks: [`crate::Error::Elsewhere`] if a rank has had an error since the last version (once: a second call closes it),
-    /// [`crate::Error::Pinned`], those of the pools. The version was not closed, and nothing that was closed is lost. On one rank alone:
-    /// [`crate::Error::Damaged`] where its pool has a damaged version that is kept no more; the version was closed.
+    /// The same on all ranks: [`crate::Error::Elsewhere`] if a rank has had an error since the last
+    /// version (once: a second call closes it), [`crate::Error::Pinned`], those of the pools. The
+    /// version was not closed, and nothing that was closed is lost. On one rank alone:
+    /// [`crate::Error::Damaged`] where its pool has a damaged version that is kept no more; the
+    /// version was closed.
     pub fn version_inc(&self, label: &str) -> Result<u64> {
         version_inc_all(&[self.face()], label)
     }
@@ -206,7 +217,8 @@ impl<T: Element> Array<T> {
         self.core.rma.barrier()
     }
 
-    /// Says that errors since the last version were acted upon: the next [`Array::version_inc`] does not fail for them.
+    /// Says that errors since the last version were acted upon: the next [`Array::version_inc`]
+    /// does not fail for them.
     pub fn acknowledge(&self) {
         self.core.acknowledge();
     }
@@ -224,8 +236,8 @@ impl<T: Element> Array<T> {
         self.core.version_bytes()
     }
 
-    /// Waits until the newest version of the array's job is durable on all ranks, where versions are flushed in the background; all ranks call
-    /// it.
+    /// Waits until the newest version of the array's job is durable on all ranks, where versions
+    /// are flushed in the background; all ranks call it.
     ///
     /// # Errors
     /// As [`crate::Job::version_wait`]; [`crate::Error::BadOption`] for an array that is of no job.
@@ -241,8 +253,8 @@ impl<T: Element> Array<T> {
         self.core.damage(version, block, byte, bits)
     }
 
-    /// Gives the memory of the array back; all ranks call it. An array of a job stays as long as the job is open, which goes on to seal and
-    /// scrub its versions.
+    /// Gives the memory of the array back; all ranks call it. An array of a job stays as long as
+    /// the job is open, which goes on to seal and scrub its versions.
     ///
     /// # Errors
     /// [`crate::Error::DeadRank`].
@@ -258,8 +270,9 @@ pub struct Face<'a> {
     pub(crate) job: Option<&'a dyn Sealer>,
 }
 
-/// Closes the current version of several arrays in one cut: read back together, they are as of one moment, also after a crash. All ranks call
-/// it with the same arrays. The arrays are all durable, and of one job, or none is. Gives the number of the first array's version.
+/// Closes the current version of several arrays in one cut: read back together, they are as of one
+/// moment, also after a crash. All ranks call it with the same arrays. The arrays are all durable,
+/// and of one job, or none is. Gives the number of the first array's version.
 ///
 /// # Errors
 /// As [`Array::version_inc`].

@@ -1,9 +1,10 @@
 //! Random programs on durable arrays that are stopped anywhere, and what is there afterwards.
 //!
-//! Each element is written by one rank alone, so that a version's contents are known. A run ends by a power cut at a step of the ranks, by
-//! one in the middle of a pool's stores, by the end of one rank, or in order. The job is opened again on some number of ranks, possibly cut
-//! again while it is being opened, and must then be as of a cut that was begun, not older than any that a rank was told of; every version that is
-//! kept must be what was written. Then it goes on.
+//! Each element is written by one rank alone, so that a version's contents are known. A run ends by
+//! a power cut at a step of the ranks, by one in the middle of a pool's stores, by the end of one
+//! rank, or in order. The job is opened again on some number of ranks, possibly cut again while it
+//! is being opened, and must then be as of a cut that was begun, not older than any that a rank was
+//! told of; every version that is kept must be what was written. Then it goes on.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! Flipped bits: in a closed version's blocks in memory, or in what a pool holds of them. A scrub finds and mends each.
+//! Flipped bits: in a closed version's blocks in memory, or in what a pool holds of them. A scrub
+//! finds and mends each.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,8 +1,9 @@
 //! Random programs on simulated ranks, whose every element is checked.
 //!
-//! All ranks put, get, accumulate, compare-and-swap and wait, at random; sometimes they make a version; sometimes one reads an old
-//! version, which it may hold on to. An element's operations must be linearizable ([`super::linear`]): a put from its call to the
-//! next wait, an old version as of its making.
+//! All ranks put, get, accumulate, compare-and-swap and wait, at random; sometimes they make a
+//! version; sometimes one reads an old version, which it may hold on to. An element's operations
+//! must be linearizable ([`super::linear`]): a put from its call to the next wait, an old version
+//! as of its making.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -116,7 +117,8 @@ impl Player<'_> {
         }
     }
 
-    /// Changes the array. Where a log is full, cursors are given up, and some of it may have happened.
+    /// Changes the array. Where a log is full, cursors are given up, and some of it may have
+    /// happened.
     fn try_change(&mut self, change: impl FnOnce(&Array<u64>) -> Result<()>) -> Result<Sure> {
         match change(self.array) {
             Ok(()) => Ok(Sure::AtWait),

@@ -42,8 +42,9 @@ impl Act {
     }
 }
 
-/// Whether there is an order of the events that keeps to their times, in which each saw what it did, beginning with 0 (Wing and Gong, 1993;
-/// states that were seen are not gone into again, as Lowe, 2017).
+/// Whether there is an order of the events that keeps to their times, in which each saw what it
+/// did, beginning with 0 (Wing and Gong, 1993; states that were seen are not gone into again, as
+/// Lowe, 2017).
 ///
 /// # Panics
 /// For more than 128 events.

@@ -1,4 +1,5 @@
-//! Many random runs, each a function of its seed: what tests run a sample of, and `nearpm gvr campaign` as many as are wanted.
+//! Many random runs, each a function of its seed: what tests run a sample of, and
+//! `nearpm gvr campaign` as many as are wanted.
 
 pub mod crash;
 pub mod flips;

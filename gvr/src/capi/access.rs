@@ -30,7 +30,8 @@ impl Area {
 }
 
 /// # Safety
-/// `lo` and `hi` point to as many numbers as the array has dimensions, `ld` is null or points to one fewer.
+/// `lo` and `hi` point to as many numbers as the array has dimensions, `ld` is null or points to
+/// one fewer.
 pub(super) unsafe fn area(core: &Core, ld: *const usize, lo: *const usize, hi: *const usize) -> Result<Area> {
     present(lo, "lo")?;
     present(hi, "hi")?;
@@ -61,7 +62,8 @@ unsafe fn first(lo: *const usize) -> u64 {
     unsafe { lo.as_ref() }.map_or(0, |index| *index as u64)
 }
 
-/// Calls `each` for every row of the last dimension: first and last index, where it lies in the buffer in elements, and how many it has.
+/// Calls `each` for every row of the last dimension: first and last index, where it lies in the
+/// buffer in elements, and how many it has.
 pub(super) fn rows(area: &Area, mut each: impl FnMut(&[u64], &[u64], usize, usize) -> Result<()>) -> Result<()> {
     let last = area.lo.len() - 1;
     let count = (area.hi[last] - area.lo[last] + 1) as usize;

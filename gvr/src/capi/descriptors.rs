@@ -1,4 +1,5 @@
-//! Errors as C programs describe them: attributes by key, and predicates that choose errors by these.
+//! Errors as C programs describe them: attributes by key, and predicates that choose errors by
+//! these.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ enum Type {
     Float = 1,
 }
 
-/// Keys that are there from the beginning, all of integers: index, count, the program's own number, status, rank.
+/// Keys that are there from the beginning, all of integers: index, count, the program's own number,
+/// status, rank.
 const GIVEN: usize = 5;
 /// `GDS_EATTR_GDS_INDEX`
 pub const INDEX: c_int = 0;

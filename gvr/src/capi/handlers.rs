@@ -1,7 +1,8 @@
 //! Handlers of errors, and checks that look for some.
 //!
-//! A local error is of the rank that raises it, and handled there at once. A global one is handled by all ranks, when they next come to
-//! `GDS_check_all_errors` or `GDS_version_inc` of the array together. Until an error is resumed, no version of the array is made on any rank.
+//! A local error is of the rank that raises it, and handled there at once. A global one is handled
+//! by all ranks, when they next come to `GDS_check_all_errors` or `GDS_version_inc` of the array
+//! together. Until an error is resumed, no version of the array is made on any rank.
 
 use std::ffi::c_int;
 
@@ -51,8 +52,8 @@ pub fn detected<T>(gds: &Gds, index: u64, count: u64, result: Result<T>) -> Resu
     result
 }
 
-/// Handles the global errors of all ranks, on all. All ranks call it alike. Gives whether all were handled here: where not, and they are
-/// not resumed, no rank makes the next version.
+/// Handles the global errors of all ranks, on all. All ranks call it alike. Gives whether all were
+/// handled here: where not, and they are not resumed, no rank makes the next version.
 ///
 /// # Errors
 /// [`Error::DeadRank`]
@@ -129,7 +130,8 @@ pub unsafe extern "C" fn GDS_register_local_error_check(gds: *mut Gds, check: Ch
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GDS_register_global_error_check(gds: *mut Gds, check: Check, priority: c_int) -> c_int {
-    // Both are called at the same place; whether an error is local or global is the check's to say, by how it raises it.
+    // Both are called at the same place; whether an error is local or global is the check's to say,
+    // by how it raises it.
     // SAFETY: by the header.
     unsafe { register_check(gds, check, priority) }
 }

@@ -103,7 +103,8 @@ pub unsafe extern "C" fn GDS_access(
 pub unsafe extern "C" fn GDS_release(handle: *mut *mut Lent) -> c_int {
     answer(|| {
         present(handle, "the place of the handle")?;
-        // SAFETY: by the header, it points to a handle of `GDS_access`, or to null once that was given back.
+        // SAFETY: by the header, it points to a handle of `GDS_access`, or to null once that was
+        // given back.
         let lent = unsafe { std::mem::replace(&mut *handle, std::ptr::null_mut()) };
         present(lent, "the handle")?;
         // SAFETY: it comes from `GDS_access`, and was not given back before.

@@ -32,7 +32,8 @@ impl Backend {
         }
     }
 
-    /// Bytes of memory of each rank, for a command that needs `bytes`, and more only for what it does not use: MPI takes all at once.
+    /// Bytes of memory of each rank, for a command that needs `bytes`, and more only for what it
+    /// does not use: MPI takes all at once.
     pub fn window(self, bytes: u64) -> u64 {
         match self {
             Backend::Shm => 8 * bytes,
@@ -48,8 +49,8 @@ impl Backend {
         }
     }
 
-    /// Starts this program as ranks with the same arguments, and tells `ended` how each ended; of MPI's only `mpiexec` is known. Gives whether
-    /// all did well.
+    /// Starts this program as ranks with the same arguments, and tells `ended` how each ended; of
+    /// MPI's only `mpiexec` is known. Gives whether all did well.
     pub fn run(
         self,
         ranks: usize,

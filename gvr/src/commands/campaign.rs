@@ -24,7 +24,8 @@ pub struct CampaignArguments {
     /// Where the number of the next seed is kept, so that the next call goes on
     #[arg(long)]
     state: Option<PathBuf>,
-    /// Seeds that are run at the same time. Each stays on a processor of its own, except killed ranks
+    /// Seeds that are run at the same time. Each stays on a processor of its own, except killed
+    /// ranks
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     jobs: u64,
 }
@@ -73,7 +74,8 @@ fn begun(state: Option<&Path>, first: u64) -> Result<u64> {
     }
 }
 
-/// Keeps this thread, and those that it starts, on one processor: ranks of a seeded world run one at a time, and hand over faster there.
+/// Keeps this thread, and those that it starts, on one processor: ranks of a seeded world run one
+/// at a time, and hand over faster there.
 fn stay(job: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else { return };

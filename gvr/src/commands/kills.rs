@@ -1,4 +1,5 @@
-//! Ranks that are killed from outside at any moment, and the job taken up again on other numbers of ranks.
+//! Ranks that are killed from outside at any moment, and the job taken up again on other numbers of
+//! ranks.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -19,7 +20,8 @@ const FOLDER: &str = "NEARPM_GVR_KILLS";
 const WINDOW: u64 = 16 << 20;
 const ELEMENTS: u64 = 96;
 const VERSIONS: u64 = 24;
-/// Status of a rank that found other contents than were written, or fewer versions than a rank was told to be durable.
+/// Status of a rank that found other contents than were written, or fewer versions than a rank was
+/// told to be durable.
 const WRONG: u8 = 3;
 /// Tells ranks to seal versions in the background.
 const FLUSH: &str = "NEARPM_GVR_KILLS_FLUSH";

@@ -1,7 +1,7 @@
 //! `nearpm gvr`: what the command line offers.
 //!
-//! A command that needs ranks starts this program again, once for each, with the same arguments; [`shm::launched`] tells a process which of both
-//! it is.
+//! A command that needs ranks starts this program again, once for each, with the same arguments;
+//! [`shm::launched`] tells a process which of both it is.
 
 mod backend;
 mod bench;
@@ -28,7 +28,8 @@ pub enum GvrCommand {
     Run(run::RunArguments),
     /// Measure arrays on this machine, against a flat array in the same run
     Bench(bench::BenchArguments),
-    /// The paper's figures 5 to 13 by a model of a network, in virtual time, beside what the paper says
+    /// The paper's figures 5 to 13 by a model of a network, in virtual time, beside what the paper
+    /// says
     Figures(figures::FiguresArguments),
     /// Read every block of a job's pools, and compare it with its checksums
     Check(job::FolderArguments),
@@ -38,7 +39,8 @@ pub enum GvrCommand {
     Versions(job::FolderArguments),
     /// Make an old version of a job the newest one
     Restore(job::RestoreArguments),
-    /// Check many random runs: histories, crashes, flipped bits, killed ranks. It goes on where it was interrupted
+    /// Check many random runs: histories, crashes, flipped bits, killed ranks. It goes on where it
+    /// was interrupted
     Campaign(campaign::CampaignArguments),
 }
 

@@ -100,7 +100,8 @@ impl Share {
         Ok(NewVersion { head: self.head, version: self.version, size, blocks })
     }
 
-    /// Whether a large block differs from what it was wherever it is looked at, behind so many in a row that did.
+    /// Whether a large block differs from what it was wherever it is looked at, behind so many in a
+    /// row that did.
     fn is_another(&self, rma: &dyn Rma, changed: &Changed, others: usize) -> Result<bool> {
         let Some(mut samples) = encode::samples(self.blocks.size(), others) else { return Ok(false) };
         if samples.len() == 0 {

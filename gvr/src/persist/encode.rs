@@ -4,18 +4,21 @@ use super::format::{CHANGES, DELTA, LZ4, PLANES, RAW};
 
 /// Bytes of a word of deltas.
 const WORD: usize = 8;
-/// Words that are equal and lie between two that differ are kept with them, if they are fewer: a run has a head as long.
+/// Words that are equal and lie between two that differ are kept with them, if they are fewer: a
+/// run has a head as long.
 const GAP: usize = 2;
 
 /// Blocks from this size on are looked at in a few places first.
 const LARGE: usize = 2048;
 /// Places that are looked at.
 const SAMPLES: usize = 4;
-/// Behind so many blocks in a row that were other ones, one place of every [`SAMPLES`]th block is looked at, in turn: what is looked at lies in
-/// no cache. The few that are then kept whole though little of them changed cost space alone.
+/// Behind so many blocks in a row that were other ones, one place of every [`SAMPLES`]th block is
+/// looked at, in turn: what is looked at lies in no cache. The few that are then kept whole though
+/// little of them changed cost space alone.
 const SURE: usize = 16;
 
-/// The form of a block other than its bytes, if one is much shorter. `before` is what it was in the version before.
+/// The form of a block other than its bytes, if one is much shorter. `before` is what it was in the
+/// version before.
 pub fn encode(block: &[u8], before: &[u8], compress: bool) -> Option<(u32, Vec<u8>)> {
     if let Some(delta) = delta(block, before) {
         return Some((DELTA, delta));
@@ -60,8 +63,9 @@ fn unpack_planes(kept: &[u8], block: &mut [u8], changes: bool) -> bool {
     true
 }
 
-/// Offsets at which a large block is compared with the one before: where all of them differ, it is another one, and is kept as it is
-/// without a look at the rest. `others` is how many blocks in front of it were found to be other ones.
+/// Offsets at which a large block is compared with the one before: where all of them differ, it is
+/// another one, and is kept as it is without a look at the rest. `others` is how many blocks in
+/// front of it were found to be other ones.
 pub fn samples(block: usize, others: usize) -> Option<impl ExactSizeIterator<Item = u64>> {
     let step = block / SAMPLES / WORD * WORD;
     let place = others / SAMPLES % SAMPLES;
@@ -74,7 +78,8 @@ pub fn samples(block: usize, others: usize) -> Option<impl ExactSizeIterator<Ite
     (block >= LARGE).then(|| looked.map(move |at| (at * step + (at + 1) * WORD) as u64))
 }
 
-/// Runs of words that differ: first word, words, the words. `None` if that is more than half a block.
+/// Runs of words that differ: first word, words, the words. `None` if that is more than half a
+/// block.
 fn delta(block: &[u8], before: &[u8]) -> Option<Vec<u8>> {
     let words = block.len().div_ceil(WORD);
     let bytes = |word: usize| word * WORD..((word + 1) * WORD).min(block.len());
@@ -102,7 +107,8 @@ fn delta(block: &[u8], before: &[u8]) -> Option<Vec<u8>> {
     Some(delta)
 }
 
-/// Makes a block of what is kept; `block` holds what it was in the version before, and is changed. `false` if the bytes make no sense.
+/// Makes a block of what is kept; `block` holds what it was in the version before, and is changed.
+/// `false` if the bytes make no sense.
 pub fn decode(encoding: u32, kept: &[u8], block: &mut [u8]) -> bool {
     match encoding {
         RAW if kept.len() == block.len() => {

@@ -76,7 +76,8 @@ impl Flight {
         self.landing.done.load(Ordering::Acquire)
     }
 
-    /// Waits until the thread has ended. Only a simulated rank that was stopped does not wait: its thread is stopped, too.
+    /// Waits until the thread has ended. Only a simulated rank that was stopped does not wait: its
+    /// thread is stopped, too.
     pub fn land(&self) -> Result<()> {
         if self.thread.borrow().is_none() {
             return Ok(());
@@ -92,7 +93,8 @@ impl Flight {
         Ok(())
     }
 
-    /// Waits until the cut is sealed on this rank. Where that has failed the next call tries once more.
+    /// Waits until the cut is sealed on this rank. Where that has failed the next call tries once
+    /// more.
     pub fn arrived(&self) -> Result<()> {
         self.land()?;
         if self.landing.outcome.lock().unwrap_or_else(PoisonError::into_inner).is_none() {

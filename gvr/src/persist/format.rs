@@ -1,8 +1,9 @@
 //! What a rank's pool holds. This file is the format's only definition.
 //!
-//! The root says which cut the rank has sealed last, and which it knows to be sealed by all. An array has a list of versions, oldest first,
-//! and a *base*: what every block was when the oldest version was begun. A version is one object: a head, an item for each block that
-//! changed, rising, then the bytes of the blocks.
+//! The root says which cut the rank has sealed last, and which it knows to be sealed by all. An
+//! array has a list of versions, oldest first, and a *base*: what every block was when the oldest
+//! version was begun. A version is one object: a head, an item for each block that changed, rising,
+//! then the bytes of the blocks.
 
 use nearpm::prelude::*;
 
@@ -92,10 +93,12 @@ pub const RAW: u32 = 0;
 pub const LZ4: u32 = 1;
 /// Runs of words that differ from the version before.
 pub const DELTA: u32 = 2;
-/// By LZ4, the first bytes of all words first, then the second ones, and so on: bytes of floating-point numbers that are alike follow
-/// each other. What is left of the last word is behind.
+/// By LZ4, the first bytes of all words first, then the second ones, and so on: bytes of
+/// floating-point numbers that are alike follow each other. What is left of the last word is
+/// behind.
 pub const PLANES: u32 = 3;
-/// As [`PLANES`], of the exclusive or with the version before: where numbers change little, most of it is zeros.
+/// As [`PLANES`], of the exclusive or with the version before: where numbers change little, most of
+/// it is zeros.
 pub const CHANGES: u32 = 4;
 
 /// Whether what is kept is understood by the version before.

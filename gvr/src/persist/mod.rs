@@ -1,10 +1,12 @@
-//! Versions that survive: every rank seals its part in a pool of its own, and a cut counts when all have.
+//! Versions that survive: every rank seals its part in a pool of its own, and a cut counts when all
+//! have.
 //!
-//! A durable `version_inc`: (1) each rank writes what changed into its pool, in one transaction, with checksums: the cut is *sealed* there; (2)
-//! all ranks tell each other whether that went well; where it did not, all take it back; (3) each notes that the cut is *committed*, and
-//! folds versions that are kept no more into the base. After a crash the newest cut that every pool has sealed is taken, whether or not it
-//! was noted as committed; what some have sealed beyond it is taken back. Versions that the cut before needs are folded only when
-//! all have sealed the next.
+//! A durable `version_inc`: (1) each rank writes what changed into its pool, in one transaction,
+//! with checksums: the cut is *sealed* there; (2) all ranks tell each other whether that went well;
+//! where it did not, all take it back; (3) each notes that the cut is *committed*, and folds
+//! versions that are kept no more into the base. After a crash the newest cut that every pool has
+//! sealed is taken, whether or not it was noted as committed; what some have sealed beyond it is
+//! taken back. Versions that the cut before needs are folded only when all have sealed the next.
 //!
 //! | file | holds |
 //! |---|---|
@@ -56,10 +58,11 @@ pub enum Flush {
     /// Before `version_inc` returns: what it has closed survives from then on.
     #[default]
     Wait,
-    /// In the background, by a thread of each rank. `version_inc` returns when the version is closed in memory; it is durable when the next
-    /// one returns, or [`Job::version_wait`]. One cut is on its way at a time: a `version_inc` before it has arrived waits for it, and so
-    /// does one whose logs have too little room for what is held meanwhile. After a crash the newest cut that all have sealed is
-    /// there, as always.
+    /// In the background, by a thread of each rank. `version_inc` returns when the version is
+    /// closed in memory; it is durable when the next one returns, or [`Job::version_wait`]. One cut
+    /// is on its way at a time: a `version_inc` before it has arrived waits for it, and so does one
+    /// whose logs have too little room for what is held meanwhile. After a crash the newest cut
+    /// that all have sealed is there, as always.
     Background,
 }
 
@@ -121,11 +124,13 @@ impl Job {
         Ok(Job::of(world, pool, partner, Report::default()))
     }
 
-    /// Opens a job on any number of ranks, as of the newest cut that all of its pools have sealed; all ranks call it. On another number of
-    /// ranks than it had new pools are made, as large as the largest before, and more if the ranks are fewer.
+    /// Opens a job on any number of ranks, as of the newest cut that all of its pools have sealed;
+    /// all ranks call it. On another number of ranks than it had new pools are made, as large as
+    /// the largest before, and more if the ranks are fewer.
     ///
     /// # Errors
-    /// On all ranks: [`Error::Job`], [`Error::MissingPool`], [`Error::Damaged`], those of the pools. Nothing was lost.
+    /// On all ranks: [`Error::Job`], [`Error::MissingPool`], [`Error::Damaged`], those of the
+    /// pools. Nothing was lost.
     pub fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
         recover::open(world, storage)
     }
@@ -156,11 +161,12 @@ impl Job {
         &self.world
     }
 
-    /// An array of the job, made if there is none of this name; all ranks call it alike. It must be a log. One that was restored keeps the
-    /// options that it was made with.
+    /// An array of the job, made if there is none of this name; all ranks call it alike. It must be
+    /// a log. One that was restored keeps the options that it was made with.
     ///
     /// # Errors
-    /// On all ranks: [`Error::OtherType`] if there is one of other elements or sizes, [`Error::BadOption`], those of the pools.
+    /// On all ranks: [`Error::OtherType`] if there is one of other elements or sizes,
+    /// [`Error::BadOption`], those of the pools.
     pub fn array<T: Element>(&self, name: &str, dims: &[u64], options: Options) -> Result<Array<T>> {
         let (core, inner) = self.untyped(name, dims, T::KIND, options)?;
         Ok(Array::of(core, Some(inner)))
@@ -204,10 +210,12 @@ impl Job {
         arrays.iter().map(|(name, member)| Restored::of(name, &member.core)).collect()
     }
 
-    /// Says when versions are made durable from here on; all ranks call it alike. A cut that is on its way is waited for.
+    /// Says when versions are made durable from here on; all ranks call it alike. A cut that is on
+    /// its way is waited for.
     ///
     /// # Errors
-    /// [`Error::BadOption`] on all ranks where the backend of one gives it no second thread; those of the cut.
+    /// [`Error::BadOption`] on all ranks where the backend of one gives it no second thread; those
+    /// of the cut.
     pub fn set_flush(&self, flush: Flush) -> Result<()> {
         self.version_wait()?;
         let rma = &*self.inner.rma;
@@ -219,14 +227,15 @@ impl Job {
     /// Waits until the newest version is durable on all ranks; all ranks call it.
     ///
     /// # Errors
-    /// On all ranks: those of a pool. The version is not durable then; the next `version_inc` or `version_wait` tries again, and
-    /// makes no other version before. [`Error::Damaged`] where it is durable, and the pool has a damaged version that is kept no more.
+    /// On all ranks: those of a pool. The version is not durable then; the next `version_inc` or
+    /// `version_wait` tries again, and makes no other version before. [`Error::Damaged`] where it
+    /// is durable, and the pool has a damaged version that is kept no more.
     pub fn version_wait(&self) -> Result<()> {
         self.inner.version_wait()
     }
 
-    /// Looks at every block of every version in memory and in this rank's pool, and mends each from the other; all ranks call it,
-    /// between a `version_inc` and the next put.
+    /// Looks at every block of every version in memory and in this rank's pool, and mends each from
+    /// the other; all ranks call it, between a `version_inc` and the next put.
     ///
     /// # Errors
     /// On all ranks: [`Error::Damaged`] where both copies are.

@@ -33,7 +33,8 @@ const WORD: usize = 8;
 /// Bytes that go into a pool together, of blocks that are at hand.
 const PIECE: usize = 1 << 16;
 
-/// Bytes of an object in the order of their places, which go into a transaction by pieces, or word by word from where they are.
+/// Bytes of an object in the order of their places, which go into a transaction by pieces, or word
+/// by word from where they are.
 struct Stream<'t, 'p> {
     tx: &'t mut Tx<'p>,
     at: u64,
@@ -61,7 +62,8 @@ impl Stream<'_, '_> {
         Ok(())
     }
 
-    /// Adds a block of whole words that `read` copies to its place, and gives its CRC-32C: of what has come there, which is in the nearest cache.
+    /// Adds a block of whole words that `read` copies to its place, and gives its CRC-32C: of what
+    /// has come there, which is in the nearest cache.
     fn copy(&mut self, bytes: usize, read: impl FnOnce(&[AtomicU64]) -> Result<()>) -> Result<u32> {
         self.end()?;
         read(self.tx.words(self.at, (bytes / WORD) as u64)?)?;
@@ -80,7 +82,8 @@ impl Stream<'_, '_> {
     }
 }
 
-/// Makes an object of blocks: head, items, bytes. `size` are those of a block; `read` gives blocks that lie in a log.
+/// Makes an object of blocks: head, items, bytes. `size` are those of a block; `read` gives blocks
+/// that lie in a log.
 pub fn write_object(
     tx: &mut Tx<'_>,
     mut head: Sealed,

@@ -19,7 +19,8 @@ pub struct Part<'p> {
     pub sums: Vec<u32>,
 }
 
-/// A version of a part that is filled from a pool of the same blocks: their checksums are those of the pool.
+/// A version of a part that is filled from a pool of the same blocks: their checksums are those of
+/// the pool.
 pub struct Known<'p> {
     pub sums: &'p [u32],
 }

@@ -87,7 +87,8 @@ impl RankPool {
         Ok(found)
     }
 
-    /// The arrays that have a version up to a cut. Others were made by some ranks and then never used by all.
+    /// The arrays that have a version up to a cut. Others were made by some ranks and then never
+    /// used by all.
     pub fn arrays_up_to(&self, cut: u64) -> Result<Vec<(Ptr<Head>, Head)>> {
         let mut arrays = self.arrays()?;
         let cuts = self.pool.read(|from| {
@@ -133,8 +134,8 @@ impl RankPool {
         Ok(place)
     }
 
-    /// Seals versions of arrays as one cut: all of them or none. `committed` is the newest cut that all ranks are known to have sealed.
-    /// Gives the checksums of the blocks of each.
+    /// Seals versions of arrays as one cut: all of them or none. `committed` is the newest cut that
+    /// all ranks are known to have sealed. Gives the checksums of the blocks of each.
     pub fn seal(
         &self,
         cut: u64,
@@ -263,7 +264,8 @@ impl RankPool {
         Ok(self.pool.read(|from| from.get_all(base, head.blocks))?)
     }
 
-    /// Brings a block from what it was before an item to what the item says. `false` if the bytes are damaged.
+    /// Brings a block from what it was before an item to what the item says. `false` if the bytes
+    /// are damaged.
     pub fn apply(&self, item: &Item, block: &mut [u8]) -> Result<bool> {
         if item.at == 0 {
             block.fill(0);
@@ -321,7 +323,8 @@ impl RankPool {
                 let head = Sealed { next: None, users: copied.len() as u64, ..oldest.head };
                 new.extend(write_object(tx, head, 0, &copied, &nothing_logged)?.1);
             }
-            // Neighbours together: a version that has changed everything is one store, not one for each block.
+            // Neighbours together: a version that has changed everything is one store, not one for
+            // each block.
             for run in new.chunk_by(|one, next| one.block + 1 == next.block) {
                 tx.set_all(Ptr::nth(base, run[0].block), run)?;
             }
@@ -340,7 +343,8 @@ impl RankPool {
         Ok(Ok(()))
     }
 
-    /// Replaces what is kept of a block by the whole block: of a version by its number, of the base by `None`.
+    /// Replaces what is kept of a block by the whole block: of a version by its number, of the base
+    /// by `None`.
     pub fn mend(&self, head: &Head, version: Option<&Found>, block: u64, data: &[u8]) -> Result<()> {
         let kept = Kept { block, sum: crc32c::crc32c(data), form: Form::Bytes(RAW, data.to_vec()) };
         self.pool.try_tx(|tx| {

@@ -1,8 +1,9 @@
 //! From pools to arrays, on any number of ranks.
 //!
-//! Every version that the pools have is made again, in order, in the memory of the ranks that there are now. On as many ranks as before each
-//! takes its own pool. On another number, or where a pool is missing of which a partner has a copy, each reads all pools, beside others,
-//! and writes new ones; these become the job's when all are whole.
+//! Every version that the pools have is made again, in order, in the memory of the ranks that there
+//! are now. On as many ranks as before each takes its own pool. On another number, or where a pool
+//! is missing of which a partner has a copy, each reads all pools, beside others, and writes new
+//! ones; these become the job's when all are whole.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -173,8 +174,8 @@ struct Chosen {
     same: bool,
 }
 
-/// On as many ranks as before each takes what it holds; where that is not whole anywhere, and partners have copies, or on another number
-/// of ranks, all read all pools.
+/// On as many ranks as before each takes what it holds; where that is not whole anywhere, and
+/// partners have copies, or on another number of ranks, all read all pools.
 fn find(world: &World, storage: &dyn Storage, current: Current) -> Result<Chosen> {
     let rma = &*world.rma;
     if current.ranks == world.ranks() {
@@ -233,7 +234,8 @@ pub(super) fn open(world: &World, storage: &dyn Storage) -> Result<Job> {
     Ok(job)
 }
 
-/// Makes all arrays and versions again. `others` are the pools of another number of ranks; without, the job's own one is read.
+/// Makes all arrays and versions again. `others` are the pools of another number of ranks; without,
+/// the job's own one is read.
 fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<()> {
     let inner = &job.inner;
     let first = others.and_then(|sources| sources.first()).map_or(&*inner.pool, |source| &source.pool);
@@ -266,7 +268,8 @@ fn replay(job: &Job, others: Option<&[Source]>, own: usize, cut: u64) -> Result<
     Ok(())
 }
 
-/// Blocks of a rank's log on another number of ranks: as many in all, and a few for parts that are rounded up.
+/// Blocks of a rank's log on another number of ranks: as many in all, and a few for parts that are
+/// rounded up.
 fn log_blocks(before: u64, ranks_before: usize, ranks: usize) -> u64 {
     if before == 0 { 0 } else { (before * ranks_before as u64).div_ceil(ranks as u64) + 2 * RESERVE }
 }
@@ -307,7 +310,8 @@ fn fill(job: &Job, core: &Core, stored: &Stored, mut parts: Vec<Part<'_>>, ranks
     Ok(())
 }
 
-/// Says how much of the log versions will take that are about to be put: of all parts this rank's share.
+/// Says how much of the log versions will take that are about to be put: of all parts this rank's
+/// share.
 fn expect(core: &Core, parts: &[Part<'_>], ranks: usize) {
     let all: usize = parts.iter().flat_map(|part| &part.versions).map(|found| found.items.len()).sum();
     let mine = (all as u64 * ranks as u64 / parts.len() as u64).div_ceil(core.rma.ranks() as u64);

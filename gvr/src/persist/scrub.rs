@@ -1,4 +1,5 @@
-//! Looking for damage in memory and in the pool, and mending each from the other, and where both are damaged from a partner's copy.
+//! Looking for damage in memory and in the pool, and mending each from the other, and where both
+//! are damaged from a partner's copy.
 
 use super::format::{Head, Item};
 use super::pool::{Found, RankPool};
@@ -19,7 +20,8 @@ pub struct Scrubbed {
     pub mended_in_pool: u64,
 }
 
-/// Scrubs until nothing is found. What a rank has lost wherever it had it is asked of its partner, one block at a time. All ranks call it.
+/// Scrubs until nothing is found. What a rank has lost wherever it had it is asked of its partner,
+/// one block at a time. All ranks call it.
 pub(super) fn scrub(inner: &Inner) -> Result<Scrubbed> {
     let rma = &*inner.rma;
     let mut mended = Scrubbed::default();
@@ -47,7 +49,8 @@ pub(super) fn scrub(inner: &Inner) -> Result<Scrubbed> {
     }
 }
 
-/// Words by which a rank says which block it has nowhere: place of the array in the order of names plus 1, block, version.
+/// Words by which a rank says which block it has nowhere: place of the array in the order of names
+/// plus 1, block, version.
 const WORDS: usize = 3;
 
 fn lost(inner: &Inner, mine: &Result<()>) -> [u64; WORDS] {
@@ -59,8 +62,8 @@ fn lost(inner: &Inner, mine: &Result<()>) -> [u64; WORDS] {
     [at.map_or(0, |at| at as u64 + 1), *block, *version]
 }
 
-/// A rank's partner hands out what it has of a block, and the rank mends its memory by it; its pool is then mended from that. Tells
-/// whether it could.
+/// A rank's partner hands out what it has of a block, and the rank mends its memory by it; its pool
+/// is then mended from that. Tells whether it could.
 fn ask_partner(inner: &Inner, rank: usize, lost: &[u64]) -> Result<bool> {
     let (me, ranks) = (inner.rma.rank(), inner.rma.ranks());
     let (block, version) = (lost[1], lost[2]);
@@ -109,7 +112,8 @@ struct Copy<'a> {
 /// Gives a block as of a version from another copy, if that has it.
 type Other<'a> = &'a dyn Fn(u64, u64) -> Result<Option<Vec<u8>>>;
 
-/// Reads everything that a pool has of an array. What is damaged is taken from another copy of the rank's versions.
+/// Reads everything that a pool has of an array. What is damaged is taken from another copy of the
+/// rank's versions.
 fn scrub_pool(copy: Copy<'_>, name: &str, head: &Head, versions: &[Found], all: &mut Scrubbed) -> Result<()> {
     let size = head.block as usize;
     let mut image = vec![0; size * head.blocks as usize];
@@ -124,7 +128,8 @@ fn scrub_pool(copy: Copy<'_>, name: &str, head: &Head, versions: &[Found], all: 
     let first = versions.first().map_or(0, |found| found.head.version);
     for (block, item) in copy.pool.base(head)?.iter().enumerate() {
         all.in_pool += u64::from(item.at != 0);
-        // What the base holds is in memory only while the version after it does not change the block.
+        // What the base holds is in memory only while the version after it does not change the
+        // block.
         lost[block] = !copy.pool.apply(item, &mut image[block * size..][..size])?;
     }
     let base_lost = lost.clone();
@@ -156,7 +161,8 @@ fn scrub_pool(copy: Copy<'_>, name: &str, head: &Head, versions: &[Found], all: 
                 copy.pool.mend(head, None, block as u64, &data)?;
                 all.mended_in_pool += 1;
             }
-            // Nothing builds on it any more, unless the oldest version does so by a delta, which was mended above.
+            // Nothing builds on it any more, unless the oldest version does so by a delta, which
+            // was mended above.
             None if changed => {
                 copy.pool.forget(head, block as u64)?;
                 all.mended_in_pool += 1;
@@ -207,7 +213,8 @@ impl Pair {
     }
 }
 
-/// Reads every block of the pools of a job that nobody has open, and mends what is damaged from the partner's copy.
+/// Reads every block of the pools of a job that nobody has open, and mends what is damaged from the
+/// partner's copy.
 ///
 /// # Errors
 /// [`Error::Damaged`] where there is none, or it is damaged, too; those of the pools.
@@ -225,7 +232,8 @@ pub fn scrub_folder(storage: &dyn Storage) -> Result<Scrubbed> {
     Ok(all)
 }
 
-/// Flips a bit of some block that the pool keeps, by a number that chooses it: damage for tests. Tells whether there was one.
+/// Flips a bit of some block that the pool keeps, by a number that chooses it: damage for tests.
+/// Tells whether there was one.
 pub(super) fn damage(inner: &Inner, choice: u64, bit: u8) -> Result<bool> {
     let mut places = Vec::new();
     for member in inner.arrays.borrow().values() {

@@ -22,7 +22,8 @@ impl Inner {
         Share { blocks: core.stored(), rank, head, version, changed, before, compress }
     }
 
-    /// What the next cut brings to the pools that this rank holds. The rank of which it holds a copy has not closed its part yet.
+    /// What the next cut brings to the pools that this rank holds. The rank of which it holds a
+    /// copy has not closed its part yet.
     fn cut_of(&self, arrays: &[&Core], changed: &[Vec<Changed>], label: &str) -> Result<Cut> {
         let me = self.rma.rank();
         let own = |(core, changed): (&&Core, &Vec<Changed>)| {
@@ -64,7 +65,8 @@ impl Inner {
         self.flight.borrow().as_ref().map_or(Ok(()), Flight::land)
     }
 
-    /// Waits until the newest cut is durable on all ranks. Gives why this rank could not fold what is kept no more.
+    /// Waits until the newest cut is durable on all ranks. Gives why this rank could not fold what
+    /// is kept no more.
     pub(super) fn durable(&self) -> Result<Result<()>> {
         agree(&*self.rma, self.arrived())?;
         self.settled();

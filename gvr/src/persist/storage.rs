@@ -56,7 +56,8 @@ pub trait Storage {
     /// # Errors
     /// Those of the pool.
     fn create(&self, generation: u64, rank: usize, holder: Holder, bytes: u64) -> Result<DirectPool>;
-    /// Opens a pool with a rank's versions, for its holder, or, `shared`, to read in it beside others.
+    /// Opens a pool with a rank's versions, for its holder, or, `shared`, to read in it beside
+    /// others.
     ///
     /// # Errors
     /// [`Error::MissingPool`], those of the pool.
@@ -86,8 +87,9 @@ impl Folder {
         Folder { path: path.into(), options, partners: false }
     }
 
-    /// Jobs that are made here have partner copies: a rank's versions are held by the next rank, too, so that a pool that is lost, or
-    /// a block that is damaged wherever the rank has it, costs nothing. Each version is written twice.
+    /// Jobs that are made here have partner copies: a rank's versions are held by the next rank,
+    /// too, so that a pool that is lost, or a block that is damaged wherever the rank has it, costs
+    /// nothing. Each version is written twice.
     pub fn with_partners(self) -> Folder {
         Folder { partners: true, ..self }
     }
@@ -245,7 +247,8 @@ impl Memories {
     fn watch(&self, place: Spot, memory: &TestMemory) {
         let Some(cut) = self.cut.clone() else { return };
         let partners = self.partners;
-        // The shelf has the memory, which keeps this: a handle that counts would keep both for ever.
+        // The shelf has the memory, which keeps this: a handle that counts would keep both for
+        // ever.
         let shelf = Arc::downgrade(&self.shelf);
         memory.probe(move |_, _, survives| {
             if cut.events.fetch_add(1, Ordering::SeqCst) + 1 != cut.at {

@@ -1,7 +1,8 @@
-//! Annealing in the manner of canneal: elements of a netlist swap places where that shortens their wires; a version a temperature.
+//! Annealing in the manner of canneal: elements of a netlist swap places where that shortens their
+//! wires; a version a temperature.
 //!
-//! Each rank owns the elements of one colour and reads others' as they were at the last version, so that the result does not depend on the order in
-//! which ranks run.
+//! Each rank owns the elements of one colour and reads others' as they were at the last version, so
+//! that the result does not depend on the order in which ranks run.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

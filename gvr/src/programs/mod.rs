@@ -1,4 +1,5 @@
-//! Programs on arrays: what the paper measures with, small and deterministic, so that every backend and number of ranks can be compared.
+//! Programs on arrays: what the paper measures with, small and deterministic, so that every backend
+//! and number of ranks can be compared.
 //!
 //! | file | in the paper | what it does |
 //! |---|---|---|

@@ -1,7 +1,9 @@
-//! Conjugate gradients for the matrix of HPCG: a grid of points, each tied to its 26 neighbours by -1, with 26 on the diagonal.
+//! Conjugate gradients for the matrix of HPCG: a grid of points, each tied to its 26 neighbours
+//! by -1, with 26 on the diagonal.
 //!
-//! The right-hand side is such that the solution is all ones. The preconditioner is the diagonal (HPCG's is a symmetric Gauss-Seidel sweep).
-//! The vectors of the iteration are arrays, of which each iteration makes a version; other ranks' points are read by `get`.
+//! The right-hand side is such that the solution is all ones. The preconditioner is the diagonal
+//! (HPCG's is a symmetric Gauss-Seidel sweep). The vectors of the iteration are arrays, of which
+//! each iteration makes a version; other ranks' points are read by `get`.
 
 use crate::array::{Array, version_inc_all};
 use crate::error::Result;
@@ -9,7 +11,8 @@ use crate::world::World;
 
 const DIAGONAL: f64 = 26.0;
 
-/// Virtual time of a row in an iteration: 27 entries of 12 bytes and the vectors, at 4 GB/s of one core.
+/// Virtual time of a row in an iteration: 27 entries of 12 bytes and the vectors, at 4 GB/s of one
+/// core.
 const ROW_NANOSECONDS: u64 = 100;
 
 /// The vectors.
@@ -99,7 +102,8 @@ impl Part<'_> {
     }
 }
 
-/// Solves, from the newest version on if there is one. `every` is called in front of each iteration.
+/// Solves, from the newest version on if there is one. `every` is called in front of each
+/// iteration.
 ///
 /// # Errors
 /// Those of the arrays, and of `every`.

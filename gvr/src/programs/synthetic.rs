@@ -1,7 +1,8 @@
 //! The paper's synthetic workload (Fig. 8): gets, a wait, puts, a version.
 //!
-//! Places are `C_i + s (L/2) p^(1/k)`, where `C_i` is the middle of the rank's part, `s` is 1 or -1 and `p` is uniform in [0, 1]. The paper does
-//! not say what happens to places that leave the array: here they wrap around.
+//! Places are `C_i + s (L/2) p^(1/k)`, where `C_i` is the middle of the rank's part, `s` is 1 or -1
+//! and `p` is uniform in [0, 1]. The paper does not say what happens to places that leave the
+//! array: here they wrap around.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -22,7 +23,8 @@ pub struct Settings {
     pub reads: u64,
     /// Puts for each.
     pub writes: u64,
-    /// Locality: 0.0025 is like radix sort, 0.025 like an N-body simulation, 0.25 like a matrix multiplication.
+    /// Locality: 0.0025 is like radix sort, 0.025 like an N-body simulation, 0.25 like a matrix
+    /// multiplication.
     pub k: f64,
     /// Seed of the places.
     pub seed: u64,
@@ -56,7 +58,8 @@ pub fn run(world: &World, array: &Array<u64>, settings: &Settings) -> Result<u64
         array.wait()?;
         for _ in 0..settings.writes {
             let at = place(&mut random, elements, rank, ranks, settings.k);
-            // Two puts of one place, also of two ranks, have no order in a version: they put the same.
+            // Two puts of one place, also of two ranks, have no order in a version: they put the
+            // same.
             buffer.fill((at << 32) + version + 1);
             array.put(at..at + ACCESS, &buffer)?;
         }

@@ -1,6 +1,8 @@
-//! A Monte-Carlo tally in the manner of OpenMC's: particles walk through cells and add to the tally where they collide; a version a batch.
+//! A Monte-Carlo tally in the manner of OpenMC's: particles walk through cells and add to the tally
+//! where they collide; a version a batch.
 //!
-//! The tally counts in integers, so that its contents do not depend on the order in which ranks add.
+//! The tally counts in integers, so that its contents do not depend on the order in which ranks
+//! add.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -20,7 +20,8 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// # Safety
-    /// Whole pages that are mapped to be read and written as long as this or a copy of it is used, and are accessed by such alone.
+    /// Whole pages that are mapped to be read and written as long as this or a copy of it is used,
+    /// and are accessed by such alone.
     pub unsafe fn new(base: *mut u8, bytes: u64) -> Memory {
         Memory { base, bytes }
     }
@@ -58,7 +59,8 @@ impl Memory {
 
     #[inline]
     pub fn load(&self, offset: u64, data: &mut [u8]) {
-        // SAFETY: mapped, as it is whole pages; other ranks change it by atomic words or by copies that are as good.
+        // SAFETY: mapped, as it is whole pages; other ranks change it by atomic words or by copies
+        // that are as good.
         unsafe { words::load(self.at(offset, data.len(), 1), data.as_mut_ptr(), data.len()) }
     }
 
@@ -68,10 +70,12 @@ impl Memory {
         unsafe { words::store(self.at(offset, data.len(), 1), data, Neighbours::Busy) }
     }
 
-    /// Copies between two places that do not overlap, the second of which nobody else accesses meanwhile.
+    /// Copies between two places that do not overlap, the second of which nobody else accesses
+    /// meanwhile.
     pub fn copy(&self, from: u64, to: u64, bytes: usize) {
         assert!(from.abs_diff(to) >= bytes as u64, "a copy of {bytes} bytes onto itself");
-        // SAFETY: as in `load`; the destination lies outside of the source, and is this rank's alone.
+        // SAFETY: as in `load`; the destination lies outside of the source, and is this rank's
+        // alone.
         unsafe { words::load(self.at(from, bytes, 1), self.at(to, bytes, 1), bytes) }
     }
 

@@ -1,7 +1,7 @@
 //! One-sided access to the memory of other ranks.
 //!
-//! Every rank exposes a *window* of bytes. Its peers read and change it without its help. The rules are those of MPI-3 windows, which all
-//! backends keep, and of which callers may use no more:
+//! Every rank exposes a *window* of bytes. Its peers read and change it without its help. The rules
+//! are those of MPI-3 windows, which all backends keep, and of which callers may use no more:
 //!
 //! | call | done when it returns | order |
 //! |---|---|---|
@@ -70,7 +70,8 @@ pub struct Get {
     pub ready: u64,
 }
 
-/// Work beside one-sided operations. A backend in virtual time has to be told of it; others take the time that it takes.
+/// Work beside one-sided operations. A backend in virtual time has to be told of it; others take
+/// the time that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A program computes.
@@ -83,7 +84,8 @@ pub enum Work {
         /// How many.
         bytes: u64,
     },
-    /// They go there in the background; the program waits only while more than `room` bytes have not gone.
+    /// They go there in the background; the program waits only while more than `room` bytes have
+    /// not gone.
     StoreLater {
         /// How many.
         bytes: u64,
@@ -92,24 +94,29 @@ pub enum Work {
     },
 }
 
-/// A second handle of a rank, for a thread beside the rank's own. It does not take part in meetings.
+/// A second handle of a rank, for a thread beside the rank's own. It does not take part in
+/// meetings.
 pub type Helper = Box<dyn Rma + Send>;
 
-/// One-sided operations, and what ranks do together. Offsets of words are multiples of 8. A handle belongs to one thread.
+/// One-sided operations, and what ranks do together. Offsets of words are multiples of 8. A handle
+/// belongs to one thread.
 ///
 /// # Errors
-/// All calls: [`Error::DeadRank`] where another rank is needed that is gone; [`Error::Stopped`] in simulations.
+/// All calls: [`Error::DeadRank`] where another rank is needed that is gone; [`Error::Stopped`] in
+/// simulations.
 pub trait Rma {
     /// Number of this rank, from 0.
     fn rank(&self) -> usize;
     /// Ranks of the world.
     fn ranks(&self) -> usize;
-    /// Takes zeroed bytes of every rank's window, at the same offset on each. All ranks call it in the same order with the same size.
+    /// Takes zeroed bytes of every rank's window, at the same offset on each. All ranks call it in
+    /// the same order with the same size.
     ///
     /// # Errors
     /// [`Error::NoMemory`].
     fn alloc(&self, bytes: u64) -> Result<u64>;
-    /// Is told that bytes of this rank's own window will soon be written: memory that comes page by page can be fetched at once.
+    /// Is told that bytes of this rank's own window will soon be written: memory that comes page by
+    /// page can be fetched at once.
     fn expect(&self, _offset: u64, _bytes: u64) {}
     /// Gives bytes back that [`Rma::alloc`] gave. All ranks call it, when none uses them.
     fn free(&self, offset: u64, bytes: u64) -> Result<()>;
@@ -131,10 +138,11 @@ pub trait Rma {
     fn load_many(&self, at: Place, words: &mut [u64]) -> Result<()>;
     /// Writes neighbouring words, each atomically.
     fn replace_many(&self, at: Place, words: &[u64]) -> Result<()>;
-    /// Combines elements with those at a place, each atomically. `data` holds whole elements of `kind`, and the place is a multiple of
-    /// their size.
+    /// Combines elements with those at a place, each atomically. `data` holds whole elements of
+    /// `kind`, and the place is a multiple of their size.
     fn accumulate(&self, at: Place, kind: Kind, op: Op, data: &[u8]) -> Result<()>;
-    /// Copies bytes of this rank's own window to another place of it, from one offset to the other; done at the next flush.
+    /// Copies bytes of this rank's own window to another place of it, from one offset to the other;
+    /// done at the next flush.
     fn copy_own(&self, from: u64, to: u64, bytes: u64) -> Result<()> {
         let place = |offset| Place { rank: self.rank(), offset };
         let mut buffer = vec![0; bytes as usize];
@@ -147,8 +155,8 @@ pub trait Rma {
     }
     /// Waits until everything that this rank did to another is done there.
     fn flush(&self, rank: usize) -> Result<()>;
-    /// Sees to it that what this rank did to another is seen there before what it does to it later, and without another call. Cheaper than
-    /// [`Rma::flush`] where stores are seen in their order.
+    /// Sees to it that what this rank did to another is seen there before what it does to it later,
+    /// and without another call. Cheaper than [`Rma::flush`] where stores are seen in their order.
     fn order(&self, rank: usize) -> Result<()> {
         self.flush(rank)
     }
@@ -158,7 +166,8 @@ pub trait Rma {
     }
     /// Waits until all ranks have come here.
     fn barrier(&self) -> Result<()>;
-    /// Hands every rank the words of all ranks, one after the other: up to [`GATHER_WORDS`] of each.
+    /// Hands every rank the words of all ranks, one after the other: up to [`GATHER_WORDS`] of
+    /// each.
     fn allgather(&self, words: &[u64]) -> Result<Vec<u64>>;
     /// Hands bytes of one rank to all.
     fn broadcast(&self, root: usize, data: &mut Vec<u8>) -> Result<()> {
@@ -187,8 +196,8 @@ pub trait Rma {
     fn helper(&self) -> Result<Helper> {
         Err(Error::option("ranks of this backend have one thread each, and a server needs another: take Access::Rma"))
     }
-    /// Sends a message: writes bytes; when they are there, adds 1 to the word at `mark` of the same window, and then to that at `bell`,
-    /// for which somebody waits.
+    /// Sends a message: writes bytes; when they are there, adds 1 to the word at `mark` of the same
+    /// window, and then to that at `bell`, for which somebody waits.
     fn deliver(&self, to: Place, data: &[u8], mark: u64, bell: u64) -> Result<()> {
         self.put(to, data)?;
         self.flush(to.rank)?;
@@ -221,7 +230,8 @@ pub trait Rma {
         self.end_get(get, data)
     }
 
-    /// As [`Rma::load`], of a word that nobody changes meanwhile: a rank may read its own without the care that a change needs.
+    /// As [`Rma::load`], of a word that nobody changes meanwhile: a rank may read its own without
+    /// the care that a change needs.
     fn load_still(&self, at: Place) -> Result<u64> {
         self.load(at)
     }
@@ -267,7 +277,8 @@ pub enum Reduce {
     Max,
 }
 
-/// Space of the windows that arrays take and give back: first fit, the same on every rank, as all ask for the same in the same order.
+/// Space of the windows that arrays take and give back: first fit, the same on every rank, as all
+/// ask for the same in the same order.
 #[derive(Debug)]
 pub(crate) struct Space {
     /// Free ranges, rising, none beside another.

@@ -1,4 +1,5 @@
-//! One-sided operations where the windows of all ranks lie in memory that each has mapped: by the processor's loads and stores.
+//! One-sided operations where the windows of all ranks lie in memory that each has mapped: by the
+//! processor's loads and stores.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

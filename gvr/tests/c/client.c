@@ -1,4 +1,5 @@
-/* A client of gds.h, in the manner of public ones: every rank puts its rows, versions are made, read back and restored. */
+/* A client of gds.h, in the manner of public ones: every rank puts its rows, versions are made,
+ * read back and restored. */
 #include <stdio.h>
 #include <string.h>
 #include <threads.h>
@@ -77,7 +78,8 @@ static void place(GDS_size_t local, GDS_size_t global[])
     global[0] = (GDS_size_t)gvr_rank() + local * (GDS_size_t)gvr_ranks();
 }
 
-/* Arrays from a program's buffers, a second handle, attributes, lent buffers, and elements that are read and changed at once. */
+/* Arrays from a program's buffers, a second handle, attributes, lent buffers, and elements that are
+ * read and changed at once. */
 static int handles(int rank, int ranks)
 {
     GDS_size_t counts[1] = {4 * (GDS_size_t)ranks}, lo[1] = {0}, hi[1] = {counts[0] - 1}, number = 0, out[1] = {counts[0]};
@@ -180,7 +182,8 @@ static GDS_status_t check(GDS_gds_t gds, GDS_priority_t priority)
     return GDS_free_error_descriptor(&desc);
 }
 
-/* Handlers are called for the errors that their predicates choose, and no version is made of what is not resumed. */
+/* Handlers are called for the errors that their predicates choose, and no version is made of what
+ * is not resumed. */
 static int errors(int rank, int ranks)
 {
     GDS_size_t counts[1] = {64}, out[1] = {1000}, in[1] = {3};
@@ -294,7 +297,8 @@ static int durable(const char *folder, int rank, int ranks)
     return 0;
 }
 
-/* A second GDS_init is refused and changes nothing: ranks wait for one that is late, and do not take it for gone. */
+/* A second GDS_init is refused and changes nothing: ranks wait for one that is late, and do not
+ * take it for gone. */
 static int again(int *argc, char ***argv)
 {
     GDS_thread_support_t provided;

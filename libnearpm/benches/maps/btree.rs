@@ -1,4 +1,5 @@
-//! The B-tree of `evaluation/pmdk/programs/btree.c`, over typed objects: order 8, full nodes are split on the way down.
+//! The B-tree of `evaluation/pmdk/programs/btree.c`, over typed objects: order 8, full nodes are
+//! split on the way down.
 
 use nearpm::prelude::*;
 

@@ -1,12 +1,15 @@
-//! Insertions into maps by the Rust API, beside the same map in C over `libpmemobj.so.1` of this library:
+//! Insertions into maps by the Rust API, beside the same map in C over `libpmemobj.so.1` of this
+//! library:
 //!
 //! ```console
 //! $ ./x pmemobj
 //! $ cargo bench -p nearpm --bench maps -- --library target/pmemobj
 //! ```
 //!
-//! An operation is one transaction { allocate an object of 8 B; insert it under a random key }, on a pool in `/dev/shm` whose lines are written back as those of persistent
-//! memory. Each round runs every program once, so that the ratio of a round is that of the same minutes. The C programs are those of `evaluation/pmdk/programs`.
+//! An operation is one transaction { allocate an object of 8 B; insert it under a random key }, on
+//! a pool in `/dev/shm` whose lines are written back as those of persistent memory. Each round runs
+//! every program once, so that the ratio of a round is that of the same minutes. The C programs are
+//! those of `evaluation/pmdk/programs`.
 
 mod btree;
 mod hashmap;

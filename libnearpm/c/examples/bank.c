@@ -1,4 +1,5 @@
-/* Two threads move money between persistent accounts; whenever the program dies, the sum is what it was.
+/* Two threads move money between persistent accounts; whenever the program dies, the sum is what it
+ * was.
  *
  *     cc -pthread bank.c $(pkg-config --cflags --libs nearpm) -o bank
  *     ./bank a.pool 100000 [in-place]    so many transfers by each thread; 0: for ever, saying
@@ -21,7 +22,8 @@ struct bank {
 static struct nearpm_pool *pool;
 static struct bank *bank;
 static uint64_t transfers;
-/* Locks are the program's own, and held until the commit: what a transaction has not committed nobody else may build upon. */
+/* Locks are the program's own, and held until the commit: what a transaction has not committed
+ * nobody else may build upon. */
 static pthread_mutex_t locks[ACCOUNTS];
 
 static void check(int code, const char *what) {

@@ -1,4 +1,5 @@
-/* A persistent array of counters, changed by each of the primitives. Every run adds one to each counter in each way.
+/* A persistent array of counters, changed by each of the primitives. Every run adds one to each
+ * counter in each way.
  *
  *     cc counter.c $(pkg-config --cflags --libs nearpm) -o counter && ./counter a.pool
  *     ./counter a.pool crash     leaves in the middle of every change: the next run finds none

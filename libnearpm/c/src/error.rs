@@ -12,7 +12,8 @@ use nearpm::{Error, Problem};
 pub enum NearPM_code {
     /// No error.
     NEARPM_OK = 0,
-    /// An argument makes no sense: a null pointer, a size of zero, a bad name or option, a handle that is none.
+    /// An argument makes no sense: a null pointer, a size of zero, a bad name or option, a handle
+    /// that is none.
     NEARPM_EINVAL = 1,
     /// The pool does not exist, or no pool has this identifier.
     NEARPM_ENOENT = 2,
@@ -134,8 +135,8 @@ pub(super) fn status(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
 
 /// Gives the code of this thread's last failure.
 ///
-/// Calls that succeed leave it as it was. Functions that give a code give the same one; this is for those that give a pointer or an
-/// offset.
+/// Calls that succeed leave it as it was. Functions that give a code give the same one; this is for
+/// those that give a pointer or an offset.
 ///
 /// # Returns
 /// A value of `enum NearPM_code`, `NEARPM_OK` if no call of this thread has failed.
@@ -150,7 +151,8 @@ pub extern "C" fn nearpm_errno() -> c_int {
 /// Gives the text of this thread's last failure: what went wrong, where, and what to do.
 ///
 /// # Returns
-/// A text that is valid until the next failure of this thread; an empty one if no call of this thread has failed.
+/// A text that is valid until the next failure of this thread; an empty one if no call of this
+/// thread has failed.
 ///
 /// # Errors
 /// None.

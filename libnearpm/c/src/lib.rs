@@ -2,11 +2,13 @@
 //!
 //! # For those who change it
 //!
-//! The documentation of each function here is its manual page and its comment in `include/nearpm.h`: the crate `nearpm-cdoc` makes both
-//! from these files, and a test fails where the header is stale. The names are those of C.
+//! The documentation of each function here is its manual page and its comment in
+//! `include/nearpm.h`: the crate `nearpm-cdoc` makes both from these files, and a test fails where
+//! the header is stale. The names are those of C.
 //!
-//! Unsafe code here reads what C hands over and writes results to where C asks; what a caller must keep to stands at each function.
-//! Handles are numbers in the clothes of pointers: nobody follows them, so that a stale or senseless one is refused.
+//! Unsafe code here reads what C hands over and writes results to where C asks; what a caller must
+//! keep to stands at each function. Handles are numbers in the clothes of pointers: nobody follows
+//! them, so that a stale or senseless one is refused.
 //!
 //! | file | holds |
 //! |---|---|

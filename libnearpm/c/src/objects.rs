@@ -24,8 +24,8 @@ fn atomically<T>(pool: &DirectPool, body: impl FnOnce(&mut Transaction) -> Resul
     }
 }
 
-/// Runs a transaction that gives an offset, and stores that where the program keeps it: in the pool as part of the transaction, in ordinary
-/// memory when the commit has succeeded.
+/// Runs a transaction that gives an offset, and stores that where the program keeps it: in the pool
+/// as part of the transaction, in ordinary memory when the commit has succeeded.
 ///
 /// # Safety
 /// `place` is aligned and may be written.
@@ -63,8 +63,8 @@ fn check_place(place: *const u64) -> Result<(), Failure> {
 
 /// Gives the address of an offset in a direct pool.
 ///
-/// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is the null pointer. A program may as well
-/// add to `base` of `struct nearpm_info`.
+/// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is
+/// the null pointer. A program may as well add to `base` of `struct nearpm_info`.
 ///
 /// # Returns
 /// The address; `NULL` for 0 and after a failure.
@@ -95,11 +95,12 @@ pub extern "C" fn nearpm_offset(pool: *const nearpm_pool, address: *const c_void
 
 /// Gives the root of a direct pool: the object from which the program finds all others.
 ///
-/// If there is none and `bytes` is not 0, an object of so many zeros is made and becomes the root, atomically and durably. With `bytes` 0 the
-/// root is given as it is.
+/// If there is none and `bytes` is not 0, an object of so many zeros is made and becomes the root,
+/// atomically and durably. With `bytes` 0 the root is given as it is.
 ///
 /// # Returns
-/// `NEARPM_OK` with the address in `*root` (`NULL` if there is no root and `bytes` is 0), or the code of the failure.
+/// `NEARPM_OK` with the address in `*root` (`NULL` if there is no root and `bytes` is 0), or the
+/// code of the failure.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, or a null pointer.
@@ -150,7 +151,8 @@ fn new_object(
 ) -> Result<u64, Failure> {
     let object = transaction.alloc(pool, bytes)?.offset;
     let address = Window::of(pool).pointer(object)?.cast::<u8>();
-    // SAFETY: the object has these bytes and nobody else knows it; the callers have the word of theirs that `contents` has them, too.
+    // SAFETY: the object has these bytes and nobody else knows it; the callers have the word of
+    // theirs that `contents` has them, too.
     unsafe {
         if contents.is_null() {
             address.write_bytes(0, bytes as usize);
@@ -163,12 +165,14 @@ fn new_object(
 
 /// Allocates an object and stores its offset, atomically and durably.
 ///
-/// `contents` becomes what the object holds; `NULL`: zeros. If `*place` lies in the pool, a crash leaves both the object and its offset there, or
-/// neither, so that no object is lost; it may also lie in ordinary memory. Inside of a transaction that has added or changed `*place`
-/// use `nearpm_tx_alloc`: this call is a transaction of its own.
+/// `contents` becomes what the object holds; `NULL`: zeros. If `*place` lies in the pool, a crash
+/// leaves both the object and its offset there, or neither, so that no object is lost; it may also
+/// lie in ordinary memory. Inside of a transaction that has added or changed `*place` use
+/// `nearpm_tx_alloc`: this call is a transaction of its own.
 ///
 /// # Returns
-/// `NEARPM_OK` with the object's offset in `*place`, or the code of the failure: nothing was allocated or stored.
+/// `NEARPM_OK` with the object's offset in `*place`, or the code of the failure: nothing was
+/// allocated or stored.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
@@ -204,15 +208,16 @@ pub unsafe extern "C" fn nearpm_alloc(
 
 /// Frees the object whose offset is in `*place`, and stores 0 there, atomically and durably.
 ///
-/// If `*place` is 0 nothing is done. It may lie in the pool or in ordinary memory. The root can only be freed after `nearpm_tx_set_root` of
-/// another one.
+/// If `*place` is 0 nothing is done. It may lie in the pool or in ordinary memory. The root can
+/// only be freed after `nearpm_tx_set_root` of another one.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure: nothing was freed or stored.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, a null pointer, or the object is the root.
-/// - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or `place` is not a multiple of 8.
+/// - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or
+///   `place` is not a multiple of 8.
 /// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 ///
@@ -264,10 +269,12 @@ pub unsafe extern "C" fn nearpm_usable_size(pool: *const nearpm_pool, object: *c
 
 /// Gives the object that follows another one, in the order of addresses.
 ///
-/// `NULL` for `after`: the first. The root is among them; what open transactions have allocated is not.
+/// `NULL` for `after`: the first. The root is among them; what open transactions have allocated is
+/// not.
 ///
 /// # Returns
-/// `NEARPM_OK` with the address in `*object`, `NULL` behind the last one; or the code of the failure.
+/// `NEARPM_OK` with the address in `*object`, `NULL` behind the last one; or the code of the
+/// failure.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, or a null pointer.
@@ -302,8 +309,8 @@ pub unsafe extern "C" fn nearpm_next(
 
 /// Makes a range durable that the program has stored outside of transactions.
 ///
-/// From a working copy a range of up to 64 KiB becomes durable all together or not at all. Bytes that an open transaction has added
-/// become durable with its commit, without this call.
+/// From a working copy a range of up to 64 KiB becomes durable all together or not at all. Bytes
+/// that an open transaction has added become durable with its commit, without this call.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
@@ -325,15 +332,16 @@ pub extern "C" fn nearpm_persist(pool: *mut nearpm_pool, address: *const c_void,
 
 /// Makes several ranges durable that the program has stored outside of transactions.
 ///
-/// As `nearpm_persist` of each of them, with one fence for all. From a working copy they become durable all together or not at all, unless one of
-/// them has more than 64 KiB.
+/// As `nearpm_persist` of each of them, with one fence for all. From a working copy they become
+/// durable all together or not at all, unless one of them has more than 64 KiB.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool, no ranges, or one without bytes.
-/// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made durable.
+/// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made
+///   durable.
 /// - `NEARPM_ENOSPC`: no room for the log.
 /// - `NEARPM_EACCES`: the pool was opened for reading.
 /// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.

@@ -20,9 +20,11 @@ pub struct nearpm_pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum nearpm_mode {
-    /// A volatile copy of the pool: a private mapping of the file. What a commit names is logged, durable with one fence.
+    /// A volatile copy of the pool: a private mapping of the file. What a commit names is logged,
+    /// durable with one fence.
     NEARPM_WORKING_COPY = 0,
-    /// Persistent memory itself: each range is durable in the log before the program may store. Not on ordinary files.
+    /// Persistent memory itself: each range is durable in the log before the program may store. Not
+    /// on ordinary files.
     NEARPM_IN_PLACE = 1,
 }
 
@@ -38,8 +40,9 @@ pub enum nearpm_mechanism {
     NEARPM_BY_REDO = 2,
     /// Pages of 4 KiB are copied before they are stored to. On a card commands copy them.
     NEARPM_BY_CHECKPOINT = 3,
-    /// Pages of 4 KiB are copied aside and stored to there, and all references switch at once. On a card commands copy and switch. The pool has pages to
-    /// spare, an eighth of its heap, if it is created with this; the working copy is of all bytes in use.
+    /// Pages of 4 KiB are copied aside and stored to there, and all references switch at once. On a
+    /// card commands copy and switch. The pool has pages to spare, an eighth of its heap, if it is
+    /// created with this; the working copy is of all bytes in use.
     NEARPM_BY_SHADOW = 4,
 }
 
@@ -61,12 +64,14 @@ pub enum nearpm_executor {
 pub enum nearpm_durability {
     /// A commit that has returned survives.
     NEARPM_DURABLE = 0,
-    /// A commit that has returned survives from the next `nearpm_wait_durable` on; until then a crash takes back the newest ones. For
-    /// working copies of ordinary files and those with a mechanism, elsewhere as `NEARPM_DURABLE`.
+    /// A commit that has returned survives from the next `nearpm_wait_durable` on; until then a
+    /// crash takes back the newest ones. For working copies of ordinary files and those with a
+    /// mechanism, elsewhere as `NEARPM_DURABLE`.
     NEARPM_ASYNCHRONOUS = 1,
 }
 
-/// What a pool on an ordinary file survives. A pool on a DAX file system survives power cuts in any case.
+/// What a pool on an ordinary file survives. A pool on a DAX file system survives power cuts in any
+/// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum nearpm_survives {
@@ -74,9 +79,11 @@ pub enum nearpm_survives {
     NEARPM_POWER_CUT = 0,
     /// A crash of the process alone: nothing is synchronised.
     NEARPM_PROCESS_CRASH = 1,
-    /// A power cut, if the program is right that the file lies in persistent memory although the system does not say so.
+    /// A power cut, if the program is right that the file lies in persistent memory although the
+    /// system does not say so.
     NEARPM_AS_PERSISTENT_MEMORY = 2,
-    /// As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as well (eADR): nothing is written back.
+    /// As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as
+    /// well (eADR): nothing is written back.
     NEARPM_AS_PERSISTENT_CACHES = 3,
 }
 
@@ -90,15 +97,17 @@ pub struct nearpm_options {
     pub durability: u32,
     /// A value of `enum nearpm_survives`.
     pub survives: u32,
-    /// 1: every page gets its memory at open, so that no transaction pays for a page fault; of a working copy that takes as much
-    /// memory as the pool has bytes.
+    /// 1: every page gets its memory at open, so that no transaction pays for a page fault; of a
+    /// working copy that takes as much memory as the pool has bytes.
     pub prefault: u32,
     /// At creation: the identifier of the pool; 0: a random one.
     pub id: u32,
-    /// At opening, 1: for reading, together with other processes that do, and without changing the file. A store ends the process.
+    /// At opening, 1: for reading, together with other processes that do, and without changing the
+    /// file. A store ends the process.
     pub read_only: u32,
-    /// 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
-    /// twice. It takes twice the memory of the pool, and time.
+    /// 1: faults of the program are looked for and printed to standard error: stores that are not
+    /// made durable, not added, or made durable twice. It takes twice the memory of the pool, and
+    /// time.
     pub lint: u32,
     /// A value of `enum nearpm_mechanism`.
     pub mechanism: u32,
@@ -159,7 +168,8 @@ pub(super) fn pool(pool: *const nearpm_pool) -> Result<Arc<DirectPool>, Failure>
     number(POOL_HANDLE, pool).and_then(|n| POOLS.get(&n)).ok_or_else(unknown)
 }
 
-/// Hands a pool that Rust opened over to C, which closes it. Rust alone opens pools in other memory than files.
+/// Hands a pool that Rust opened over to C, which closes it. Rust alone opens pools in other memory
+/// than files.
 pub fn open_pool(pool: DirectPool) -> *mut nearpm_pool {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -185,16 +195,17 @@ unsafe fn enter(to: *mut *mut nearpm_pool, start: impl FnOnce() -> Result<Direct
 
 /// Creates a direct pool in a file and opens it.
 ///
-/// The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a file that exists and whose first page is
-/// blank. `options` may be `NULL`, for a working copy with durable commits that survive power cuts. `*pool` names the pool until
-/// `nearpm_close`, for all threads; it is `NULL` after a failure.
+/// The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a
+/// file that exists and whose first page is blank. `options` may be `NULL`, for a working copy with
+/// durable commits that survive power cuts. `*pool` names the pool until `nearpm_close`, for all
+/// threads; it is `NULL` after a failure.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
 ///
 /// # Errors
-/// - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or that this file cannot have, or fewer
-///   bytes than a pool needs.
+/// - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or
+///   that this file cannot have, or fewer bytes than a pool needs.
 /// - `NEARPM_EEXIST`: there is something at this path.
 /// - `NEARPM_ENOSPC`: the medium has not that many bytes free.
 /// - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
@@ -225,8 +236,9 @@ pub unsafe extern "C" fn nearpm_create(
 
 /// Opens a direct pool, recovering it first.
 ///
-/// What transactions committed is there, what others did is not. A pool is open once at a time, in one process, unless all open it for
-/// reading. `options` may be `NULL` and may differ from those at creation. `*pool` is `NULL` after a failure.
+/// What transactions committed is there, what others did is not. A pool is open once at a time, in
+/// one process, unless all open it for reading. `options` may be `NULL` and may differ from those
+/// at creation. `*pool` is `NULL` after a failure.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
@@ -234,8 +246,10 @@ pub unsafe extern "C" fn nearpm_create(
 /// # Errors
 /// - `NEARPM_ENOENT`: there is nothing at this path.
 /// - `NEARPM_EBUSY`: the pool is open already; the message says in which process.
-/// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was changed.
-/// - `NEARPM_EINVAL`: a null pointer, or an option that makes no sense or that this file cannot have.
+/// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was
+///   changed.
+/// - `NEARPM_EINVAL`: a null pointer, or an option that makes no sense or that this file cannot
+///   have.
 /// - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 ///
 /// # Safety
@@ -257,8 +271,9 @@ pub unsafe extern "C" fn nearpm_open(
 
 /// Closes a direct pool.
 ///
-/// What was stored and never made durable becomes durable as well. Pointers into the pool are invalid from then on. After a failure of the
-/// medium the pool is closed all the same, and recovered when it is opened again. A process that ends without closing loses nothing that was
+/// What was stored and never made durable becomes durable as well. Pointers into the pool are
+/// invalid from then on. After a failure of the medium the pool is closed all the same, and
+/// recovered when it is opened again. A process that ends without closing loses nothing that was
 /// committed.
 ///
 /// # Returns
@@ -266,7 +281,8 @@ pub unsafe extern "C" fn nearpm_open(
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open pool.
-/// - `NEARPM_EBUSY`: a transaction is open on it, or another thread is in a call: the pool stays open.
+/// - `NEARPM_EBUSY`: a transaction is open on it, or another thread is in a call: the pool stays
+///   open.
 /// - `NEARPM_ESYSTEM`: the medium refused.
 #[unsafe(no_mangle)]
 pub extern "C" fn nearpm_close(pool: *mut nearpm_pool) -> c_int {

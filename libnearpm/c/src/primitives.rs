@@ -1,4 +1,5 @@
-//! The primitives of the paper's Table 2: logs, checkpoints and shadow pages that the program drives itself.
+//! The primitives of the paper's Table 2: logs, checkpoints and shadow pages that the program
+//! drives itself.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
@@ -112,7 +113,8 @@ pub unsafe extern "C" fn NearPM_init_device(device_path: *const c_char) -> c_int
 
 /// Creates a pool for primitives in a file and opens it.
 ///
-/// `*pool_id` names it from then on. The file must not exist, and is gone again when the call fails.
+/// `*pool_id` names it from then on. The file must not exist, and is gone again when the call
+/// fails.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
@@ -187,7 +189,8 @@ pub extern "C" fn NearPM_pool_close(pool_id: u32) -> c_int {
 
 /// Gives the address of an offset in a pool for primitives.
 ///
-/// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is the null pointer.
+/// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is
+/// the null pointer.
 ///
 /// # Returns
 /// The address; `NULL` for 0 and after a failure.
@@ -310,8 +313,9 @@ pub extern "C" fn NearPM_persist(pool_id: u32, address: *const c_void, size: u64
 
 /// Undo logging: logs the old value of a range.
 ///
-/// The program may then store to it; `NearPM_commit_log` makes what it stored durable and keeps it, and until then a power cut restores the old value. The log of a
-/// `thread_id` is used by one thread at a time, and two open logs must not cover the same bytes.
+/// The program may then store to it; `NearPM_commit_log` makes what it stored durable and keeps it,
+/// and until then a power cut restores the old value. The log of a `thread_id` is used by one
+/// thread at a time, and two open logs must not cover the same bytes.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
@@ -366,8 +370,8 @@ pub unsafe extern "C" fn NearPM_redolog_create(
 
 /// Redo logging: applies an entry of the log.
 ///
-/// The first call commits every value in the log of the thread, all or none. The destinations must not be touched until
-/// `NearPM_commit_log`.
+/// The first call commits every value in the log of the thread, all or none. The destinations must
+/// not be touched until `NearPM_commit_log`.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
@@ -448,7 +452,8 @@ pub extern "C" fn NearPM_ckpoint_create(pool_id: u32, thread_id: u16, old_data_p
 
 /// Shadow paging: copies whole 4 KiB pages to new ones.
 ///
-/// The program stores to the copy, persists it, and switches the reference to it by `NearPM_switch_page`.
+/// The program stores to the copy, persists it, and switches the reference to it by
+/// `NearPM_switch_page`.
 ///
 /// # Returns
 /// The copy, or `NULL` after a failure.
@@ -470,14 +475,16 @@ pub extern "C" fn NearPM_shadowcpy(pool_id: u32, thread_id: u16, page_ptr: *cons
 
 /// Shadow paging: makes a reference name the copy.
 ///
-/// `*reference`, an offset in the pool, becomes that of `copy`, and what it named before is freed; both or neither, and durably.
+/// `*reference`, an offset in the pool, becomes that of `copy`, and what it named before is freed;
+/// both or neither, and durably.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
 ///
 /// # Errors
 /// - `NEARPM_ENOENT`: no pool with this identifier is open.
-/// - `NEARPM_ERANGE`: the reference does not lie in the pool, is not a multiple of 8, or names no object, or the copy is none.
+/// - `NEARPM_ERANGE`: the reference does not lie in the pool, is not a multiple of 8, or names no
+///   object, or the copy is none.
 /// - `NEARPM_EPOISONED`, `NEARPM_ESYSTEM`: an earlier failure, or the medium refused.
 #[unsafe(no_mangle)]
 pub extern "C" fn NearPM_switch_page(pool_id: u32, reference: *mut u64, copy: *mut c_void) -> c_int {
@@ -503,7 +510,8 @@ pub extern "C" fn NearPM_errno() -> c_int {
 /// Gives the text of this thread's last failure: the same as `nearpm_errormsg`.
 ///
 /// # Returns
-/// A text that is valid until the next failure of this thread; an empty one if no call of this thread has failed.
+/// A text that is valid until the next failure of this thread; an empty one if no call of this
+/// thread has failed.
 ///
 /// # Errors
 /// None.

@@ -32,7 +32,8 @@ pub struct nearpm_info {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct nearpm_statistics {
-    /// Transactions that were committed, read-only ones and the library's own for `nearpm_alloc` and the like included.
+    /// Transactions that were committed, read-only ones and the library's own for `nearpm_alloc`
+    /// and the like included.
     pub transactions: u64,
     /// Transactions that were taken back.
     pub aborts: u64,
@@ -156,7 +157,8 @@ unsafe fn give<T: Copy>(
     }
     let report = report(&*self::pool(pool)?);
     let known = size.min(size_of::<T>());
-    // SAFETY: the caller says that there are `size` bytes; the report has `known` ones and is another place.
+    // SAFETY: the caller says that there are `size` bytes; the report has `known` ones and is
+    // another place.
     unsafe {
         std::ptr::copy_nonoverlapping((&raw const report).cast::<u8>(), to.cast::<u8>(), known);
         to.cast::<u8>().add(known).write_bytes(0, size - known);
@@ -191,7 +193,8 @@ pub unsafe extern "C" fn nearpm_get_info(pool: *const nearpm_pool, info: *mut ne
 
 /// Says what a direct pool has done since it was opened.
 ///
-/// `size` is `sizeof *statistics`: fields that the library does not know become 0. Counting costs nothing and cannot be turned off.
+/// `size` is `sizeof *statistics`: fields that the library does not know become 0. Counting costs
+/// nothing and cannot be turned off.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
@@ -213,8 +216,8 @@ pub unsafe extern "C" fn nearpm_get_statistics(
 
 /// Says how full a direct pool is, and in which pieces.
 ///
-/// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the pool is looked through, which takes time
-/// in large pools.
+/// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the
+/// pool is looked through, which takes time in large pools.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
@@ -232,8 +235,8 @@ pub unsafe extern "C" fn nearpm_get_heap(pool: *const nearpm_pool, heap: *mut ne
 
 /// Says what the recovery found and did when a direct pool was opened.
 ///
-/// `size` is `sizeof *recovery`: fields that the library does not know become 0. All zeros: the pool had been closed in order, or nothing was
-/// under way.
+/// `size` is `sizeof *recovery`: fields that the library does not know become 0. All zeros: the
+/// pool had been closed in order, or nothing was under way.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.

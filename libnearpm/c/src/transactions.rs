@@ -156,8 +156,9 @@ fn take(tx: *const nearpm_tx) -> Result<Open, Failure> {
 
 /// Begins a transaction on a direct pool.
 ///
-/// It belongs to the calling thread, and ends with `nearpm_tx_commit` or `nearpm_tx_abort`; one that is open when its thread ends is taken
-/// back. A thread may have several, also on one pool; two open transactions must not add the same bytes.
+/// It belongs to the calling thread, and ends with `nearpm_tx_commit` or `nearpm_tx_abort`; one
+/// that is open when its thread ends is taken back. A thread may have several, also on one pool;
+/// two open transactions must not add the same bytes.
 ///
 /// # Returns
 /// `NEARPM_OK` with the transaction in `*tx`, or the code of the failure with `NULL` there.
@@ -201,8 +202,9 @@ pub unsafe extern "C" fn nearpm_tx_begin(pool: *mut nearpm_pool, tx: *mut *mut n
 
 /// Tells that the program is about to change a range.
 ///
-/// Must be called before the program stores there. An abort or a crash gives the bytes back as they are now; a commit makes them durable as they
-/// are then. Bytes that were added before, or that belong to an object that the transaction allocated, cost nothing.
+/// Must be called before the program stores there. An abort or a crash gives the bytes back as they
+/// are now; a commit makes them durable as they are then. Bytes that were added before, or that
+/// belong to an object that the transaction allocated, cost nothing.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure: the range was not added, and the transaction goes on.
@@ -256,7 +258,8 @@ pub unsafe extern "C" fn nearpm_tx_add_all(tx: *mut nearpm_tx, ranges: *const ne
 
 /// Makes a range durable with the commit, and keeps no old bytes.
 ///
-/// For bytes that nobody reads if the transaction does not commit: after an abort or a crash they may be old or new.
+/// For bytes that nobody reads if the transaction does not commit: after an abort or a crash they
+/// may be old or new.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure: the range was not added, and the transaction goes on.
@@ -276,11 +279,12 @@ pub extern "C" fn nearpm_tx_add_new(tx: *mut nearpm_tx, address: *const c_void, 
 
 /// Allocates an object, with the commit.
 ///
-/// Its bytes are what the space held before; what they are at the commit becomes durable with it. It need not be added. A size that is a
-/// multiple of 16, 64 or 4096 gives an address that is one.
+/// Its bytes are what the space held before; what they are at the commit becomes durable with it.
+/// It need not be added. A size that is a multiple of 16, 64 or 4096 gives an address that is one.
 ///
 /// # Returns
-/// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated, and the transaction goes on.
+/// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated,
+/// and the transaction goes on.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread, no bytes, or a null pointer.
@@ -304,7 +308,8 @@ pub unsafe extern "C" fn nearpm_tx_alloc(tx: *mut nearpm_tx, bytes: u64, object:
 /// Otherwise as `nearpm_tx_alloc`.
 ///
 /// # Returns
-/// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated, and the transaction goes on.
+/// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated,
+/// and the transaction goes on.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread, no bytes, or a null pointer.
@@ -328,8 +333,8 @@ pub unsafe extern "C" fn nearpm_tx_zalloc(tx: *mut nearpm_tx, bytes: u64, object
 
 /// Frees an object, with the commit.
 ///
-/// Also one that the same transaction allocated. Until the commit its bytes stay as they are. The root can only be freed after
-/// `nearpm_tx_set_root` of another one.
+/// Also one that the same transaction allocated. Until the commit its bytes stay as they are. The
+/// root can only be freed after `nearpm_tx_set_root` of another one.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure: nothing was freed, and the transaction goes on.
@@ -351,7 +356,8 @@ pub extern "C" fn nearpm_tx_free(tx: *mut nearpm_tx, object: *mut c_void) -> c_i
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread.
-/// - `NEARPM_ERANGE`: the address is not that of an object that this transaction or a committed one allocated.
+/// - `NEARPM_ERANGE`: the address is not that of an object that this transaction or a committed one
+///   allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn nearpm_tx_set_root(tx: *mut nearpm_tx, object: *mut c_void) -> c_int {
     status(|| {
@@ -365,12 +371,14 @@ pub extern "C" fn nearpm_tx_set_root(tx: *mut nearpm_tx, object: *mut c_void) ->
 /// Commits a transaction: all of it becomes durable, and the transaction has ended.
 ///
 /// # Returns
-/// `NEARPM_OK`, or the code of the failure: all of it was taken back, and the transaction has ended as well.
+/// `NEARPM_OK`, or the code of the failure: all of it was taken back, and the transaction has ended
+/// as well.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread.
 /// - `NEARPM_ENOSPC`: no room for the log.
-/// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused; whether the transaction survives shows when the pool is opened again.
+/// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused; whether the transaction survives
+///   shows when the pool is opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn nearpm_tx_commit(tx: *mut nearpm_tx) -> c_int {
     status(|| {
@@ -381,10 +389,12 @@ pub extern "C" fn nearpm_tx_commit(tx: *mut nearpm_tx) -> c_int {
 
 /// Takes a transaction back, and ends it.
 ///
-/// Ranges get the bytes that they had when they were added, objects that were allocated are gone, objects that were freed are there.
+/// Ranges get the bytes that they had when they were added, objects that were allocated are gone,
+/// objects that were freed are there.
 ///
 /// # Returns
-/// `NEARPM_OK`, or the code of the failure: the transaction has ended, and the pool must be opened again.
+/// `NEARPM_OK`, or the code of the failure: the transaction has ended, and the pool must be opened
+/// again.
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: no open transaction of this thread.

@@ -1,4 +1,5 @@
-//! The manual as one page of the book: the same documentation as the manual pages', in the Markdown that it is written in.
+//! The manual as one page of the book: the same documentation as the manual pages', in the Markdown
+//! that it is written in.
 
 use crate::source::Function;
 use crate::{Group, Type};

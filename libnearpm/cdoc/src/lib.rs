@@ -1,8 +1,8 @@
-//! The C interface of `libnearpm` as C programmers read it: a header and manual pages, both made from the Rust source, whose documentation is
-//! the only one.
+//! The C interface of `libnearpm` as C programmers read it: a header and manual pages, both made
+//! from the Rust source, whose documentation is the only one.
 //!
-//! A function's documentation has a first sentence, text, and sections: `# Returns` and `# Errors` always, `# Safety` where pointers must keep
-//! to something, `# Example` with C where it helps.
+//! A function's documentation has a first sentence, text, and sections: `# Returns` and `# Errors`
+//! always, `# Safety` where pointers must keep to something, `# Example` with C where it helps.
 //!
 //! | file | holds |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! `#[derive(Persistent)]` and `#[derive(PersistentEnum)]`, which `nearpm` exports: use them from there.
+//! `#[derive(Persistent)]` and `#[derive(PersistentEnum)]`, which `nearpm` exports: use them from
+//! there.
 
 #![warn(missing_docs)]
 
@@ -11,22 +12,27 @@ use syn::{Attribute, Data, DataStruct, DeriveInput, Error, Field, Member, Result
 
 /// Makes a struct one that may lie in a pool.
 ///
-/// The struct must be `Copy` and `#[repr(C)]` (or `#[repr(transparent)]`), all its fields must be `Persistent`, and nothing may lie
-/// between or behind them; what does not fit is an error of the compiler. A `Ptr` to it gets a method for each field, of the field's name
-/// and visibility, that gives the pointer to the field; of a tuple struct they are `_0`, `_1` and so on.
+/// The struct must be `Copy` and `#[repr(C)]` (or `#[repr(transparent)]`), all its fields must be
+/// `Persistent`, and nothing may lie between or behind them; what does not fit is an error of the
+/// compiler. A `Ptr` to it gets a method for each field, of the field's name and visibility, that
+/// gives the pointer to the field; of a tuple struct they are `_0`, `_1` and so on.
 ///
-/// A value owns what its fields own. One that owns more says how that is freed: `#[persistent(release = path)]` names a function
-/// `fn<S: Store>(value: Self, tx: &mut S) -> Result<(), Error>`, which then answers for the fields as well.
+/// A value owns what its fields own. One that owns more says how that is freed:
+/// `#[persistent(release = path)]` names a function
+/// `fn<S: Store>(value: Self, tx: &mut S) -> Result<(),
+/// Error>`, which then answers for the fields as well.
 #[proc_macro_derive(Persistent, attributes(persistent))]
 pub fn persistent(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Makes an enum one that may lie in a pool, as a `PEnum`: the fields of its variant, then its number.
+/// Makes an enum one that may lie in a pool, as a `PEnum`: the fields of its variant, then its
+/// number.
 ///
-/// The enum must be `Copy` and have no parameters, and all fields of its variants must be `Persistent`. Variants are numbered in the order in which they
-/// are written, from 0 on, whatever numbers the enum gives them.
+/// The enum must be `Copy` and have no parameters, and all fields of its variants must be
+/// `Persistent`. Variants are numbered in the order in which they are written, from 0 on, whatever
+/// numbers the enum gives them.
 #[proc_macro_derive(PersistentEnum)]
 pub fn persistent_enum(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -41,8 +47,9 @@ struct Part<'a> {
     field: &'a Field,
 }
 
-/// A name that the program sees, and of which lints say nothing: it counts as this macro's, wherever an editor shows it. Allowing lints by
-/// attributes would not do, because a crate may forbid that.
+/// A name that the program sees, and of which lints say nothing: it counts as this macro's,
+/// wherever an editor shows it. Allowing lints by attributes would not do, because a crate may
+/// forbid that.
 fn quiet(name: &Ident) -> Ident {
     let mut quiet = name.clone();
     quiet.set_span(Span::mixed_site().located_at(name.span()));
@@ -230,7 +237,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
 
             #at_definition
 
-            // SAFETY: the fields are persistent and lie side by side, which is checked; the projection is transparent over the pointer.
+            // SAFETY: the fields are persistent and lie side by side, which is checked; the
+            // projection is transparent over the pointer.
             unsafe impl #with ::nearpm::Persistent for #this #wherein {
                 type Fields = #projection #of;
                 const CHECKED: () = ::nearpm::typed::derived::check::<Self, #tree>();

@@ -1,11 +1,13 @@
 //! Files that are there whole or not at all, whatever ends the process that makes them.
 //!
-//! A file is made without a name (`O_TMPFILE`) in the folder that it is to lie in, and gets its name when it is filled: what
-//! ends its creator before that leaves nothing. Where the file system has no such files, or the new one takes the place of
-//! another, it has a name of its own meanwhile, `.nearpm-new-*`, and is locked. Whoever makes the next one of that kind in
-//! the folder removes those that nobody has locked, as their creators are gone.
+//! A file is made without a name (`O_TMPFILE`) in the folder that it is to lie in, and gets its
+//! name when it is filled: what ends its creator before that leaves nothing. Where the file system
+//! has no such files, or the new one takes the place of another, it has a name of its own
+//! meanwhile, `.nearpm-new-*`, and is locked. Whoever makes the next one of that kind in the folder
+//! removes those that nobody has locked, as their creators are gone.
 //!
-//! The name is durable when [`NewFile::publish`] has returned: contents are synchronised before it, the folder after it.
+//! The name is durable when [`NewFile::publish`] has returned: contents are synchronised before it,
+//! the folder after it.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -45,7 +47,8 @@ enum Place {
     Instead(TempPath),
 }
 
-/// A file that is being made, open for reading and writing, and locked. Dropping it leaves nothing behind.
+/// A file that is being made, open for reading and writing, and locked. Dropping it leaves nothing
+/// behind.
 pub struct NewFile {
     file: File,
     place: Place,
@@ -104,8 +107,8 @@ impl NewFile {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// What the system refuses: [`ErrorKind::AlreadyExists`] where something came to be at the path meanwhile. Nothing is left
-    /// behind then.
+    /// What the system refuses: [`ErrorKind::AlreadyExists`] where something came to be at the path
+    /// meanwhile. Nothing is left behind then.
     pub fn publish(self, durability: Durability) -> Result<File> {
         let NewFile { file, place, path } = self;
         if durability == Durability::Durable {
@@ -141,7 +144,8 @@ pub fn folder_of(path: &Path) -> &Path {
 /// What the system refuses.
 pub fn sync_folder(path: &Path, file: &File) -> Result<()> {
     match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
-        // A folder may be written to by those who may not read it. The journals of file systems take a new name with its file.
+        // A folder may be written to by those who may not read it. The journals of file systems
+        // take a new name with its file.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => file.sync_all(),
         // Not all file systems know this for folders.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
@@ -149,8 +153,8 @@ pub fn sync_folder(path: &Path, file: &File) -> Result<()> {
     }
 }
 
-/// Takes room on the medium for a range of a file, whose size stays: a store there does not find the medium full. Where the file
-/// system cannot do that, nothing is promised.
+/// Takes room on the medium for a range of a file, whose size stays: a store there does not find
+/// the medium full. Where the file system cannot do that, nothing is promised.
 ///
 /// # Errors
 /// What the system refuses: [`ErrorKind::StorageFull`].
@@ -196,7 +200,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes what creators left that are gone. What cannot be removed is nobody's error: it is looked at again the next time.
+/// Removes what creators left that are gone. What cannot be removed is nobody's error: it is looked
+/// at again the next time.
 fn sweep(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {

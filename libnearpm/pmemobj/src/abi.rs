@@ -1,4 +1,5 @@
-//! Types, constants and variables that programs share with the library. Source: `libpmemobj/*.h` of PMDK 1.12.
+//! Types, constants and variables that programs share with the library. Source: `libpmemobj/*.h` of
+//! PMDK 1.12.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicI32;
@@ -62,7 +63,8 @@ pub mod flag {
 pub mod memory_flag {
     /// Do not wait.
     pub const NO_DRAIN: u32 = 1;
-    /// Store through the cache: the bytes are used again soon (`PMEM_F_MEM_TEMPORAL`, `PMEM_F_MEM_WB`).
+    /// Store through the cache: the bytes are used again soon (`PMEM_F_MEM_TEMPORAL`,
+    /// `PMEM_F_MEM_WB`).
     pub const CACHED: u32 = 1 << 2 | 1 << 4;
     /// Do not write back.
     pub const NO_FLUSH: u32 = 1 << 5;
@@ -71,7 +73,8 @@ pub mod memory_flag {
 }
 
 std::arch::global_asm!(
-    // `_pobj_cached_pool`, which `pmemobj_direct_inline` fills in the program, and a word of each thread for this library.
+    // `_pobj_cached_pool`, which `pmemobj_direct_inline` fills in the program, and a word of each
+    // thread for this library.
     ".section .tbss.nearpm_pmemobj,\"awT\",@nobits",
     ".balign 8",
     ".globl _pobj_cached_pool",
@@ -93,8 +96,9 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// Counts what makes `_pobj_cached_pool` stale. Programs hold a copy of it, so that it is reached through the global offset table:
-    /// it is declared here and defined in assembly, hence the compiler does not know where it is.
+    /// Counts what makes `_pobj_cached_pool` stale. Programs hold a copy of it, so that it is
+    /// reached through the global offset table: it is declared here and defined in assembly, hence
+    /// the compiler does not know where it is.
     pub static _pobj_cache_invalidate: AtomicI32;
 
     /// Gives control to a saved environment.

@@ -13,7 +13,8 @@ use crate::text::{string_bytes, wide_string_bytes};
 use crate::thread::{Constructing, thread};
 use crate::words::{VolatileWord, Words, store_volatile};
 
-/// An atomic change: words that get values, objects that come and go. The first error refuses all of it.
+/// An atomic change: words that get values, objects that come and go. The first error refuses all
+/// of it.
 pub struct Change<'a> {
     pool: &'a Pool,
     transaction: Transaction,
@@ -29,7 +30,8 @@ impl<'a> Change<'a> {
         if reserve::is_full() { Change::begin_small(pool) } else { Err(no_memory()) }
     }
 
-    /// As [`Change::begin`], for one that needs little: it is served also while the system has no memory, so that objects can be freed.
+    /// As [`Change::begin`], for one that needs little: it is served also while the system has no
+    /// memory, so that objects can be freed.
     fn begin_small(pool: &'a Pool) -> Result<Change<'a>, Errno> {
         let transaction = pool.direct.begin().map_err(|error| fail_below(&error))?;
         Ok(Change { pool, transaction, words: thread().words.take(), refused: None, growth: 0 })
@@ -143,7 +145,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Runs the program's constructor on new space; whatever it makes durable there becomes so with the object.
+/// Runs the program's constructor on new space; whatever it makes durable there becomes so with the
+/// object.
 pub fn construct(pool: &Pool, space: &Space, constructor: Constructor, argument: *mut c_void) -> Result<(), Errno> {
     let Some(constructor) = constructor else { return Ok(()) };
     let address = space.address(pool) as usize;
@@ -173,7 +176,8 @@ pub fn store_to_volatile(pool: &Pool, at: *mut Oid, value: Oid) {
     }
 }
 
-/// New space, and an identifier that names it, in one change that also frees an object (0: none). Nobody relies on bytes of `blank` space.
+/// New space, and an identifier that names it, in one change that also frees an object (0: none).
+/// Nobody relies on bytes of `blank` space.
 fn publish_at(pool: &Pool, space: &Space, blank: bool, at: *mut Oid, former: u64) -> Result<(), Errno> {
     let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
     let oid = space.oid(pool);

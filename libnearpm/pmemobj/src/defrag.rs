@@ -1,7 +1,9 @@
-//! Defragmentation: objects move to lower addresses, so that the space above them becomes free in larger pieces.
+//! Defragmentation: objects move to lower addresses, so that the space above them becomes free in
+//! larger pieces.
 //!
-//! Every object moves in one atomic change with all identifiers of it that the program names. Identifiers may lie in objects
-//! that move themselves, also in the one that they name. The highest objects move first: into the gaps that are lowest.
+//! Every object moves in one atomic change with all identifiers of it that the program names.
+//! Identifiers may lie in objects that move themselves, also in the one that they name. The highest
+//! objects move first: into the gaps that are lowest.
 
 use std::ffi::c_int;
 use std::ops::Range;

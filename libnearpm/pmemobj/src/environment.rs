@@ -7,7 +7,8 @@ use nearpm::{Engine, Lint, Options, Survives, size};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`, `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`,
+/// `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
@@ -56,7 +57,8 @@ pub fn options(prefault: bool) -> Result<Options, Errno> {
         .growth(growth()?))
 }
 
-/// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with `PMEM_NO_FLUSH=1` that its caches are persistent, too.
+/// With `PMEM_IS_PMEM_FORCE=1` the user says that files lie in persistent memory, with
+/// `PMEM_NO_FLUSH=1` that its caches are persistent, too.
 fn survives_by_pmdk() -> Survives {
     let is_set = |name| var(name).is_ok_and(|value| value == "1");
     match (is_set("PMEM_IS_PMEM_FORCE"), is_set("PMEM_NO_FLUSH")) {

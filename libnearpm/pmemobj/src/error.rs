@@ -109,7 +109,8 @@ pub fn errno_of(error: &Error) -> Errno {
         Error::Forked => libc::EBUSY,
         Error::Aborted(_) => libc::ECANCELED,
         Error::NoLane { .. } | Error::LogInUse { .. } => libc::EBUSY,
-        // The medium: LogFailed, StoresLost, Poisoned, Corrupt, Card, Damaged, and what a later library adds.
+        // The medium: LogFailed, StoresLost, Poisoned, Corrupt, Card, Damaged, and what a later
+        // library adds.
         _ => libc::EIO,
     }
 }
@@ -120,7 +121,8 @@ pub fn no_memory() -> Errno {
     fail(libc::ENOMEM, format_args!("no memory for the transaction"))
 }
 
-/// Ends the process: the medium fails in a call that cannot say so (as PMDK does), or the system has not even a key or a random number.
+/// Ends the process: the medium fails in a call that cannot say so (as PMDK does), or the system
+/// has not even a key or a random number.
 #[cold]
 pub fn fatal(text: Arguments<'_>) -> ! {
     eprintln!("libpmemobj: {text}");

@@ -16,7 +16,8 @@ pub struct Head {
     at: *mut u8,
 }
 
-// SAFETY: the fields are read and written as the pool's memory is: by whoever holds the pool's lock on its root.
+// SAFETY: the fields are read and written as the pool's memory is: by whoever holds the pool's lock
+// on its root.
 unsafe impl Send for Head {}
 // SAFETY: as above.
 unsafe impl Sync for Head {}

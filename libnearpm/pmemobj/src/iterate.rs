@@ -36,7 +36,8 @@ extern "C" fn pmemobj_next(oid: Oid) -> Oid {
     }
 }
 
-/// Whether what the headers of all objects say fits what the pool knows of them. The recovery has checked the rest at open.
+/// Whether what the headers of all objects say fits what the pool knows of them. The recovery has
+/// checked the rest at open.
 pub fn is_consistent(pool: &Pool) -> bool {
     let mut start = 0;
     let mut root_seen = pool.head.root().0 == 0;

@@ -1,4 +1,5 @@
-//! `libpmemobj.so.1` over [`nearpm::direct`]: programs that were compiled against PMDK run on it unmodified.
+//! `libpmemobj.so.1` over [`nearpm::direct`]: programs that were compiled against PMDK run on it
+//! unmodified.
 //!
 //! | file | holds |
 //! |---|---|
@@ -27,11 +28,13 @@
 //! | `text.rs` | lengths of texts |
 //!
 //! # Unsafe code
-//! C calls every exported function with the obligations of PMDK's manual pages: handles are those of open pools, identifiers those
-//! of objects in them, pointers valid for what the page says. What a comment at an unsafe block says is beyond that.
+//! C calls every exported function with the obligations of PMDK's manual pages: handles are those
+//! of open pools, identifiers those of objects in them, pointers valid for what the page says. What
+//! a comment at an unsafe block says is beyond that.
 //!
-//! A transaction that aborts jumps over frames (`longjmp`). Frames between the caller's `setjmp` and the jump hold plain data alone:
-//! what has a destructor ends in a function that returns before.
+//! A transaction that aborts jumps over frames (`longjmp`). Frames between the caller's `setjmp`
+//! and the jump hold plain data alone: what has a destructor ends in a function that returns
+//! before.
 
 #![warn(missing_docs)]
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

@@ -93,7 +93,8 @@ impl<'a> List<'a> {
         Ok(List { pool, head: head.cast(), entry: entry as u64 })
     }
 
-    /// Refuses what is no object with an entry of this list: what a program names, and what the list itself leads to.
+    /// Refuses what is no object with an entry of this list: what a program names, and what the
+    /// list itself leads to.
     fn check(&self, object: u64) -> Result<(), Errno> {
         let space = object::find(self.pool, object)?;
         let fits = self.entry.is_multiple_of(8) && self.entry + size_of::<Entry>() as u64 <= space.usable;
@@ -203,7 +204,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Moves an object inside of the list. The words are read after a removal that has not happened yet, so that it is done in one go.
+    /// Moves an object inside of the list. The words are read after a removal that has not happened
+    /// yet, so that it is done in one go.
     fn reinsert(&self, change: &mut Change<'_>, object: u64, place: Place) {
         let first = self.first();
         let beside = match (place.beside, place.before) {

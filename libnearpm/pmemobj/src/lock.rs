@@ -1,7 +1,7 @@
 //! Locks in pools, and values that are initialised once in each run.
 //!
-//! A lock is 64 bytes: the run that initialised it, and the system's lock. One of another run, or of zeros, is initialised by whoever
-//! uses it first.
+//! A lock is 64 bytes: the run that initialised it, and the system's lock. One of another run, or
+//! of zeros, is initialised by whoever uses it first.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,7 +94,8 @@ unsafe fn new_cond(at: *mut pthread_cond_t) -> c_int {
     unsafe { libc::pthread_cond_init(at, std::ptr::null()) }
 }
 
-/// Defines functions that make a lock ready and hand it to the system: for the library, and for programs.
+/// Defines functions that make a lock ready and hand it to the system: for the library, and for
+/// programs.
 macro_rules! calls {
     ($( $name:ident, $exported:ident: $kind:ty, $new:ident => $call:path $(, $extra:ident: $type:ty)? );+ $(;)?) => { $(
         /// Calls the system's function on a lock.

@@ -1,7 +1,8 @@
 //! Persist, flush and drain; copies that are durable when they return.
 //!
-//! What is flushed is remembered until the drain: only there it becomes durable. Bytes of an object whose constructor runs, and bytes
-//! that the thread's transaction has taken, become durable with those: earlier they would survive what takes them back.
+//! What is flushed is remembered until the drain: only there it becomes durable. Bytes of an object
+//! whose constructor runs, and bytes that the thread's transaction has taken, become durable with
+//! those: earlier they would survive what takes them back.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -16,7 +17,8 @@ use crate::thread::{Pending, Thread, thread};
 /// Ranges that are remembered before they become durable without a drain.
 const MAX_PENDING: usize = 64;
 
-/// The range of the pool that a program names; `None` if it becomes durable with a new object, or lies in no object.
+/// The range of the pool that a program names; `None` if it becomes durable with a new object, or
+/// lies in no object.
 #[inline]
 fn range_of(thread: &Thread, pool: &Pool, address: usize, bytes: usize) -> Option<Range<u64>> {
     if bytes == 0 || thread.constructs(address, bytes) {
@@ -44,7 +46,8 @@ fn each_part(thread: &Thread, pool: &Pool, range: Range<u64>, mut part: impl FnM
 /// Bytes that become durable at once where there is little memory.
 const PIECE: u64 = 4096;
 
-/// Makes ranges durable little by little, which takes little memory: only the whole of what a call names would be more than PMDK promises.
+/// Makes ranges durable little by little, which takes little memory: only the whole of what a call
+/// names would be more than PMDK promises.
 #[cold]
 fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
     for range in ranges {
@@ -55,7 +58,8 @@ fn persist_in_pieces(pool: &Pool, ranges: &[Range<u64>]) {
     }
 }
 
-/// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they may belong to the log.
+/// Makes ranges durable, as far as they lie in objects: nobody finds other bytes again, and they
+/// may belong to the log.
 fn persist(pool: &Pool, ranges: &[Range<u64>]) {
     match pool.direct.persist_words(ranges) {
         Err(Error::NotAllocated { .. }) => {
@@ -79,7 +83,8 @@ fn persist_written(pool: &Pool, range: Range<u64>) {
     }
 }
 
-/// A persist cannot report an error: where the medium fails the process ends, as with PMDK, because nothing can be promised.
+/// A persist cannot report an error: where the medium fails the process ends, as with PMDK, because
+/// nothing can be promised.
 fn check(done: Result<(), Error>) {
     match done {
         // The rest was freed meanwhile, by another thread.
@@ -212,12 +217,13 @@ fn may_store(handle: Handle, to: *mut c_void, bytes: usize) -> bool {
     true
 }
 
-/// From so many bytes on a copy that is durable when it returns goes around the processor's cache, as PMDK's does: nothing is read first to be
-/// overwritten, and no line has to be written back.
+/// From so many bytes on a copy that is durable when it returns goes around the processor's cache,
+/// as PMDK's does: nothing is read first to be overwritten, and no line has to be written back.
 const AROUND_CACHE: usize = 512;
 
-/// Copies bytes that lie beside those that are written, and makes them durable on the way; see [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable).
-/// `false`: it is the caller's to do so, one after the other.
+/// Copies bytes that lie beside those that are written, and makes them durable on the way; see
+/// [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable). `false`: it is the
+/// caller's to do so, one after the other.
 fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usize, flags: u32) -> bool {
     if bytes < AROUND_CACHE || flags & (memory_flag::NO_FLUSH | memory_flag::NO_DRAIN | memory_flag::CACHED) != 0 {
         return false;
@@ -236,7 +242,8 @@ fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usi
     }
     let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
     let piece = |part: Range<usize>, store: bool| {
-        // SAFETY: the program names as many bytes on both sides, which do not overlap, and nobody changes the source of a copy while it runs.
+        // SAFETY: the program names as many bytes on both sides, which do not overlap, and nobody
+        // changes the source of a copy while it runs.
         unsafe {
             if store {
                 to.add(part.start).copy_from_nonoverlapping(from.add(part.start), part.len());

@@ -31,7 +31,8 @@ pub fn find(pool: &Pool, data: u64) -> Result<Space, Errno> {
     if data.is_multiple_of(HEADER) && heap.start + HEADER <= data && data < heap.end {
         let space = Space::of(pool, data);
         let begins = space.start >= heap.start && pool.direct.usable_bytes(space.start).is_ok();
-        // What lies there may look like a header: the first one of the object knows where its data is.
+        // What lies there may look like a header: the first one of the object knows where its data
+        // is.
         if begins && self::data(pool, space.start) == data {
             return Ok(space);
         }

@@ -15,7 +15,8 @@ use crate::place::Session;
 pub struct Pool {
     /// The pool below.
     pub direct: DirectPool,
-    /// The card that it lies on, which stays in until the pool is closed: fields are dropped in this order.
+    /// The card that it lies on, which stays in until the pool is closed: fields are dropped in
+    /// this order.
     pub _card: Option<Session>,
     /// Address of its first byte, which programs know as `PMEMobjpool *`.
     pub base: usize,
@@ -25,7 +26,8 @@ pub struct Pool {
     pub run_id: u64,
     /// Layout and root.
     pub head: Head,
-    /// A thread makes or enlarges the root; [`crate::thread::Thread::leave_root`] ends that also where the constructor jumps away.
+    /// A thread makes or enlarges the root; [`crate::thread::Thread::leave_root`] ends that also
+    /// where the constructor jumps away.
     pub root_busy: AtomicBool,
     /// `pmemobj_set_user_data`.
     pub user_data: AtomicPtr<u8>,

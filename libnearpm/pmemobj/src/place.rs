@@ -1,10 +1,13 @@
 //! Where a pool is: in a file, or on the card that `NEARPM_CARD` names.
 //!
-//! A program knows its pools by paths, looks whether they exist, and removes them. So a pool on the card has a file at its path, too: one line that
-//! says where the pool is. A path is a pool on the card if such a file is there; a new pool goes to the card while `NEARPM_CARD` is set.
-//! Who removes the file leaves the pool on the card, where it can still be opened by its location, `card:sim/NAME`.
+//! A program knows its pools by paths, looks whether they exist, and removes them. So a pool on the
+//! card has a file at its path, too: one line that says where the pool is. A path is a pool on the
+//! card if such a file is there; a new pool goes to the card while `NEARPM_CARD` is set. Who
+//! removes the file leaves the pool on the card, where it can still be opened by its location,
+//! `card:sim/NAME`.
 //!
-//! The card itself comes with a library of its own (`pmemobj-card`), which provides it when it is loaded.
+//! The card itself comes with a library of its own (`pmemobj-card`), which provides it when it is
+//! loaded.
 
 use std::fs::Permissions;
 use std::io::{ErrorKind, Read, Write};
@@ -55,7 +58,8 @@ pub struct Session(u32);
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // In a child of `fork` another thread of the parent may hold the lock for ever, and the card is the parent's.
+        // In a child of `fork` another thread of the parent may hold the lock for ever, and the
+        // card is the parent's.
         if self.0 != std::process::id() {
             return;
         }
@@ -121,7 +125,8 @@ fn pointed(path: &str) -> Option<String> {
     text.strip_prefix(POINTER)?.strip_suffix('\n').filter(|location| is_location(location)).map(str::to_owned)
 }
 
-/// A name on the card for a path: the start of the file's name, and a number that no other pool has.
+/// A name on the card for a path: the start of the file's name, and a number that no other pool
+/// has.
 fn name_for(path: &str, number: u64) -> String {
     let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
     let sound = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
@@ -148,7 +153,8 @@ impl Place {
         Ok(Place { location: location.unwrap_or_else(|| path.to_owned()), session, pointer: None })
     }
 
-    /// Of a new one, and its bytes: 0 asks for those of a blank file that exists. `number` is a random one.
+    /// Of a new one, and its bytes: 0 asks for those of a blank file that exists. `number` is a
+    /// random one.
     pub fn of_new(path: &str, bytes: u64, number: u64) -> Result<(Place, u64), Errno> {
         if bytes == 0 && !is_location(path) {
             refuse_folder(path)?;
@@ -174,7 +180,8 @@ impl Place {
         Ok((Place { location, session: session()?, pointer }, bytes))
     }
 
-    /// The pool on a card has been made: from now on it is known by its path, whose permissions it gets.
+    /// The pool on a card has been made: from now on it is known by its path, whose permissions it
+    /// gets.
     pub fn announce(&mut self, mode: libc::mode_t) -> Result<(), Errno> {
         let failed = |what: &'static str| {
             move |error: std::io::Error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), what)
@@ -191,7 +198,8 @@ impl Place {
         !is_location(&self.location)
     }
 
-    /// The file that was made for a new pool of which so many bytes were asked for; `None` where there was one (0 bytes), and on a card.
+    /// The file that was made for a new pool of which so many bytes were asked for; `None` where
+    /// there was one (0 bytes), and on a card.
     pub fn file_made(&self, bytes: u64) -> Option<String> {
         (bytes != 0 && self.is_file()).then(|| self.location.clone())
     }

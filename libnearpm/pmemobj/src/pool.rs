@@ -253,7 +253,8 @@ extern "C" fn pmemobj_get_user_data(handle: Handle) -> *mut c_void {
     pool_of(handle).map_or(null_mut(), |pool| pool.user_data.load(Ordering::Acquire).cast())
 }
 
-/// Makes the root object, or a larger one with the bytes that there were; gives the offset of its data.
+/// Makes the root object, or a larger one with the bytes that there were; gives the offset of its
+/// data.
 fn grow_root(pool: &Pool, bytes: u64, constructor: Constructor, argument: *mut c_void) -> Result<u64, Errno> {
     let (former, former_bytes) = pool.head.root();
     if former != 0 && bytes <= former_bytes {

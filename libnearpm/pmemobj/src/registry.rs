@@ -1,6 +1,7 @@
 //! Open pools by address and by identifier.
 //!
-//! A look-up that finds the pool of the last one costs a comparison. Others share the lock of a table.
+//! A look-up that finds the pool of the last one costs a comparison. Others share the lock of a
+//! table.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +27,8 @@ unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
 
-/// The open pools, by address and by identifier. They are as many as the process has address space and file descriptors for.
+/// The open pools, by address and by identifier. They are as many as the process has address space
+/// and file descriptors for.
 #[derive(Default)]
 struct Table {
     by_base: Vec<Entry>,
@@ -71,11 +73,12 @@ pub enum Refused {
 
 static TABLE: RwLock<Table> = RwLock::new(Table { by_base: Vec::new(), by_uuid: Vec::new() });
 
-/// The table, locked by a thread that forks. A thread of the parent that held it otherwise would hold it in the child, where it is not.
+/// The table, locked by a thread that forks. A thread of the parent that held it otherwise would
+/// hold it in the child, where it is not.
 struct Forking(UnsafeCell<Option<RwLockWriteGuard<'static, Table>>>);
 
-// SAFETY: it is accessed by handlers of `fork` alone, which run in the thread that forks, one thread after the other: the first of them waits
-// for the table.
+// SAFETY: it is accessed by handlers of `fork` alone, which run in the thread that forks, one
+// thread after the other: the first of them waits for the table.
 unsafe impl Sync for Forking {}
 
 static FORKING: Forking = Forking(UnsafeCell::new(None));
@@ -87,7 +90,8 @@ unsafe extern "C" fn before_fork() {
 }
 
 unsafe extern "C" fn after_fork() {
-    // SAFETY: as above, in the parent and in the child alike: the guard goes back before the table is free.
+    // SAFETY: as above, in the parent and in the child alike: the guard goes back before the table
+    // is free.
     drop(unsafe { (*FORKING.0.get()).take() });
 }
 
@@ -232,7 +236,8 @@ mod tests {
         }
     }
 
-    /// A child looks pools up although another thread of the parent had the table locked when it was made.
+    /// A child looks pools up although another thread of the parent had the table locked when it
+    /// was made.
     #[test]
     fn a_child_finds_the_table_free() {
         watch_forks();

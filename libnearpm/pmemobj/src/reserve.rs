@@ -1,9 +1,10 @@
 //! Memory for when the system gives no more.
 //!
-//! What grows with what a program does is asked for where an error can be returned. The rest is small: a message, a node of a tree, what an
-//! abort or the end of a commit needs. Rust ends the process where such memory is missing, so that it comes from here then: blocks that
-//! were taken when the library was loaded. From the first such loan on calls that could need more are refused with ENOMEM, until the
-//! system has memory again.
+//! What grows with what a program does is asked for where an error can be returned. The rest is
+//! small: a message, a node of a tree, what an abort or the end of a commit needs. Rust ends the
+//! process where such memory is missing, so that it comes from here then: blocks that were taken
+//! when the library was loaded. From the first such loan on calls that could need more are refused
+//! with ENOMEM, until the system has memory again.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Bytes of a block.
 const BLOCK: usize = 64 << 10;
 const BLOCKS: usize = 64;
-/// Largest loan; what is larger is asked for where an error can be returned. Home addresses of a truncation are the largest of the rest.
+/// Largest loan; what is larger is asked for where an error can be returned. Home addresses of a
+/// truncation are the largest of the rest.
 const LARGEST: usize = 40 << 10;
 /// Blocks that must be blank for a call that may need some.
 const ENOUGH: usize = 8;
@@ -83,7 +85,8 @@ fn give_back(block: usize) {
     });
 }
 
-/// Whether calls that may need memory are served: nothing was lent, or the system has memory again and most blocks are blank.
+/// Whether calls that may need memory are served: nothing was lent, or the system has memory again
+/// and most blocks are blank.
 #[inline]
 pub fn is_full() -> bool {
     !LENT.load(Ordering::Relaxed) || is_full_again()
@@ -114,7 +117,8 @@ struct WithReserve;
 #[global_allocator]
 static ALLOCATOR: WithReserve = WithReserve;
 
-// SAFETY: memory comes from the system's allocator, or is a part of a block that nobody else has until it is given back.
+// SAFETY: memory comes from the system's allocator, or is a part of a block that nobody else has
+// until it is given back.
 unsafe impl GlobalAlloc for WithReserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -148,7 +152,8 @@ unsafe impl GlobalAlloc for WithReserve {
                 return moved;
             }
         }
-        // SAFETY: the caller gives a size that makes a layout; both places have as many bytes, and lie apart.
+        // SAFETY: the caller gives a size that makes a layout; both places have as many bytes, and
+        // lie apart.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
             if !moved.is_null() {

@@ -1,5 +1,5 @@
-//! Pool sets: text files that say in which parts a pool lies (poolset(5)). A pool of this library has one part; what a set says
-//! beyond that is refused, and by name.
+//! Pool sets: text files that say in which parts a pool lies (poolset(5)). A pool of this library
+//! has one part; what a set says beyond that is refused, and by name.
 
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
@@ -27,8 +27,8 @@ impl Part {
     /// The part of the set at a path; `None` where the file is no set, or there is none.
     ///
     /// # Errors
-    /// EINVAL for a set that is malformed, and ENOTSUP (for remote replicas ELIBACC, as PMDK without its library) for one that is more
-    /// than one part.
+    /// EINVAL for a set that is malformed, and ENOTSUP (for remote replicas ELIBACC, as PMDK
+    /// without its library) for one that is more than one part.
     pub fn of(path: &str) -> Result<Option<Part>, Errno> {
         let Some(text) = text_of(path) else { return Ok(None) };
         parse(&text).map(Some).map_err(|(errno, text)| fail(errno, format_args!("{path} {text}")))
@@ -51,7 +51,8 @@ impl Part {
     }
 }
 
-/// Opens a file that is one. Whoever opens a FIFO waits for a writer, and opening a device may do something.
+/// Opens a file that is one. Whoever opens a FIFO waits for a writer, and opening a device may do
+/// something.
 pub fn ordinary_file(path: &str) -> Option<File> {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     if is_file { File::open(path).ok() } else { None }

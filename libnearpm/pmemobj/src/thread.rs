@@ -1,4 +1,5 @@
-//! What each thread has. Reached by two instructions: `thread_local!` in a shared library costs a call for each access.
+//! What each thread has. Reached by two instructions: `thread_local!` in a shared library costs a
+//! call for each access.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -38,16 +39,18 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Whether bytes at an address are those of the object whose constructor runs: they become durable with it.
+    /// Whether bytes at an address are those of the object whose constructor runs: they become
+    /// durable with it.
     #[inline]
     pub fn constructs(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: the frame lives as long as its constructor runs, and `jump_away` forgets those that do not return.
+        // SAFETY: the frame lives as long as its constructor runs, and `jump_away` forgets those
+        // that do not return.
         let running = unsafe { self.constructing.get().as_ref() };
         running.is_some_and(|new| new.start <= address && address.saturating_add(bytes) <= new.end)
     }
 
-    /// The program goes on where a transaction began that is inside of so many others, itself included: constructors that run since do not
-    /// return. Those that began it go on.
+    /// The program goes on where a transaction began that is inside of so many others, itself
+    /// included: constructors that run since do not return. Those that began it go on.
     pub fn jump_away(&self, levels: usize) {
         // SAFETY: the frames that are jumped over still have what they had.
         while let Some(running) = unsafe { self.constructing.get().as_ref() }

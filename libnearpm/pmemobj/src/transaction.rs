@@ -46,7 +46,8 @@ pub struct Level {
     pub environment: Environment,
     /// `enum pobj_tx_failure_behavior`: 1 returns errors.
     pub failure_behavior: c_int,
-    /// Of one that was refused, so that nothing of it happens: stage and error that its end goes back to.
+    /// Of one that was refused, so that nothing of it happens: stage and error that its end goes
+    /// back to.
     pub refused_in: Option<(i32, Errno)>,
 }
 
@@ -87,17 +88,20 @@ pub struct TxState {
     pub user_data: Cell<*mut c_void>,
 }
 
-/// An error of a call in a transaction: the transaction aborts, unless the caller wants the error itself.
+/// An error of a call in a transaction: the transaction aborts, unless the caller wants the error
+/// itself.
 pub struct Failure {
     pub errno: Errno,
     pub flags: u64,
 }
 
-/// The outcome of a call in a transaction. Plain data, as all that lives while a transaction aborts.
+/// The outcome of a call in a transaction. Plain data, as all that lives while a transaction
+/// aborts.
 pub type Outcome<T> = Result<T, Failure>;
 
 impl TxState {
-    /// The pool of the transaction in work. A call in another stage, where PMDK ends the process, is refused and changes nothing.
+    /// The pool of the transaction in work. A call in another stage, where PMDK ends the process,
+    /// is refused and changes nothing.
     ///
     /// # Errors
     /// EINVAL, which aborts nothing.
@@ -128,7 +132,8 @@ impl TxState {
         if self.stage.get() == stage::WORK { self.pool.get() } else { None }
     }
 
-    /// Parts of a range that the transaction does not make durable at commit; `false` if it has taken nothing yet.
+    /// Parts of a range that the transaction does not make durable at commit; `false` if it has
+    /// taken nothing yet.
     pub fn uncovered(&self, range: &Range<u64>, parts: &mut Vec<Range<u64>>) -> bool {
         let transaction = self.transaction.borrow();
         let Some(transaction) = transaction.as_ref() else { return false };
@@ -207,7 +212,8 @@ impl TxState {
         Ok(())
     }
 
-    /// Enters a level that has aborted before it did anything: its end goes back to where the thread is now.
+    /// Enters a level that has aborted before it did anything: its end goes back to where the
+    /// thread is now.
     pub fn enter_refused(&self, environment: *const u64, errno: Errno) -> Result<(), Errno> {
         let around = Some((self.stage.get(), self.last_errno.get()));
         self.push(|| Level::new(environment, 0, around))?;

@@ -35,7 +35,8 @@ class CMakeSuite:
         return []
 
     def build_command(self):
-        # A test that this compiler refuses must not keep the others from being built: it is seen when it is run.
+        # A test that this compiler refuses must not keep the others from being built: it is seen
+        # when it is run.
         return ["sh", "-c", f"make -k -j{self.bench.jobs} tests || true"]
 
     def tests(self):

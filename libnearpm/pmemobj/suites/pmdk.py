@@ -82,7 +82,8 @@ class Pmdk:
         target = re.search(r"^TARGET\s*=\s*(\S+)", makefile, re.M)
         if not target:
             return ""
-        # Given on the command line, this overrides a Makefile that links PMDK's own objects into the test.
+        # Given on the command line, this overrides a Makefile that links PMDK's own objects into
+        # the test.
         command = ["make", *FLAGS, "LIBPMEMOBJ=y", "BUILD_STATIC=n"]
         code, output, stopped = limited(command, group, self.bench.environment, 600)
         (self.bench.work / f"build-{group.name}.log").write_text(output)

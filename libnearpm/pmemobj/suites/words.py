@@ -8,7 +8,8 @@ MACROS = {
     r"\$\(\*\)": r".*", r"\$\(S\)": r".+", r"\$\(X\)": r"[0-9a-fA-F]+", r"\$\(XX\)": r"0x[0-9a-fA-F]+",
     r"\$\(W\)": r"[ \t]*", r"\$\(nW\)": r"\S*",
 }
-# An error message of the library: behind the name of the call up to the text of errno, which counts, or alone.
+# An error message of the library: behind the name of the call up to the text of errno, which
+# counts, or alone.
 MESSAGE = re.compile(r"^(.*?pmemobj_\w+: ).*?((?:: [A-Z][a-z]+(?: [a-z]+)*)?)$|^(error: ).*$")
 
 

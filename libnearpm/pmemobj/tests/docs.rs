@@ -1,4 +1,5 @@
-//! The page for PMDK's users: its program is compiled, and its commands are run, one block after the other.
+//! The page for PMDK's users: its program is compiled, and its commands are run, one block after
+//! the other.
 
 use std::path::Path;
 use std::process::Command;

@@ -68,7 +68,8 @@ fn programs_go_on_with_every_object_byte_and_type() {
         let name = format!("{library:?}");
         let imported = made.import(&made.path("original"), &name).unwrap();
         assert_eq!(imported.objects, 3000 + 40 + 1, "with the root");
-        // Each object's successor and the inside of it, but the last one's; of each class nine; of the root the first of all and of each class.
+        // Each object's successor and the inside of it, but the last one's; of each class nine; of
+        // the root the first of all and of each class.
         assert_eq!(imported.identifiers, 2 * 2999 + 4 * 9 + 5);
         assert_eq!(imported.dangling, 1, "the identifier of an object that was freed");
         let pool = made.path(&name);
@@ -150,7 +151,8 @@ fn flipped_bits_are_refused_or_change_what_is_there() {
         }
         assert_eq!(pmdk::examine(&original).unwrap(), sound);
     }
-    // All of the heads is summed but what may change while a pool is open: 1976 bytes of the first page.
+    // All of the heads is summed but what may change while a pool is open: 1976 bytes of the first
+    // page.
     assert_eq!(refused[0], (0..6144).step_by(37).filter(|at| !(2048..4088).contains(at)).count());
     assert!(refused[1] > 40 && refused[2] > 10, "{refused:?}");
 }

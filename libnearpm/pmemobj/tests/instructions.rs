@@ -1,12 +1,15 @@
-//! Instructions of the map benchmark's operations: checks that were added since must not make them dearer.
+//! Instructions of the map benchmark's operations: checks that were added since must not make them
+//! dearer.
 
 use nearpm_pmemobj_programs::Program;
 
-/// Operations of two runs of each map: the difference is that of so many operations, without the start and the end.
+/// Operations of two runs of each map: the difference is that of so many operations, without the
+/// start and the end.
 const OPERATIONS: [u64; 2] = [2000, 6000];
 
-/// Instructions of an operation, that of the program included, before transactions, pools and their files were checked as they are now:
-/// at commit 7553774, with rustc 1.95.0 and GCC 12.2 on a processor with AVX2. Two runs differ by one at most.
+/// Instructions of an operation, that of the program included, before transactions, pools and their
+/// files were checked as they are now: at commit 7553774, with rustc 1.95.0 and GCC 12.2 on a
+/// processor with AVX2. Two runs differ by one at most.
 const FORMERLY: [(&str, u64); 4] = [("btree", 7925), ("rbtree", 14484), ("skiplist", 40944), ("hashmap", 11738)];
 
 /// Thousandths that an operation may have more.

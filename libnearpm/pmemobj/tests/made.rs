@@ -1,4 +1,5 @@
-//! Pools that the project's tools make for PMDK programs (`nearpm pool create --direct --layout`), and what the tools see in them afterwards.
+//! Pools that the project's tools make for PMDK programs (`nearpm pool create --direct --layout`),
+//! and what the tools see in them afterwards.
 
 use nearpm::Options;
 use nearpm::check::{Contents, Image, TypeInfo};

@@ -1,6 +1,6 @@
-//! Power cuts under a C program: at every fence of a short run, and at random events of longer ones. What survives a cut besides what was
-//! fenced is drawn by a seed; lines are evicted at random. After each cut the program must find what it acknowledged, or one
-//! operation more.
+//! Power cuts under a C program: at every fence of a short run, and at random events of longer
+//! ones. What survives a cut besides what was fenced is drawn by a seed; lines are evicted at
+//! random. After each cut the program must find what it acknowledged, or one operation more.
 //!
 //! The fast form makes some cuts; with `NEARPM_THOROUGH` set it makes 10 000.
 
@@ -42,7 +42,8 @@ fn at_random_events_of(library: Library, evict_one_in: impl Fn(u64) -> u64) {
     let (mut made, mut seed) = (0, 2);
     while made < cuts {
         let event = 1 + draw(seed) % events;
-        // Another seed is another sequence with about as many events: some cuts come too late, and do not count.
+        // Another seed is another sequence with about as many events: some cuts come too late, and
+        // do not count.
         let end = rig.cut(seed, operations, &format!("event={event},seed={seed},evict={}", evict_one_in(seed)));
         made += u64::from(end == End::Cut);
         seed += 1;
@@ -50,7 +51,8 @@ fn at_random_events_of(library: Library, evict_one_in: impl Fn(u64) -> u64) {
     }
 }
 
-/// The same with commits that a mechanism brings home, carried out by the processor: on persistent memory, and on a file of which sectors survive.
+/// The same with commits that a mechanism brings home, carried out by the processor: on persistent
+/// memory, and on a file of which sectors survive.
 #[test]
 fn by_each_mechanism() {
     let (operations, cuts) = if thorough() { (40, 500) } else { (6, 8) };
@@ -72,7 +74,8 @@ fn by_each_mechanism() {
     }
 }
 
-/// Large transactions and publications from a working copy, cut at each fence, and at events all along.
+/// Large transactions and publications from a working copy, cut at each fence, and at events all
+/// along.
 #[test]
 fn large_changes() {
     let (operations, cuts) = if thorough() { (45, 200) } else { (10, 30) };
@@ -85,8 +88,8 @@ fn large_changes() {
     large_changes_at_events(&rig, operations, cuts);
 }
 
-/// As above in place, where the image looks for what the program has stored at each of many thousand events: a run takes
-/// half a minute, so that only thorough runs have it.
+/// As above in place, where the image looks for what the program has stored at each of many
+/// thousand events: a run takes half a minute, so that only thorough runs have it.
 #[test]
 fn large_changes_in_place() {
     if !thorough() {

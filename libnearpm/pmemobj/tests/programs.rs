@@ -1,5 +1,5 @@
-//! C programs, compiled against PMDK's own headers, run on this library in both modes, and on PMDK where that is installed: it is the
-//! oracle for what they check.
+//! C programs, compiled against PMDK's own headers, run on this library in both modes, and on PMDK
+//! where that is installed: it is the oracle for what they check.
 
 use nearpm_pmemobj_programs::{Library, MECHANISMS, Program};
 
@@ -16,7 +16,8 @@ fn run_everywhere(program: &Program, variables: &[(&str, &str)]) {
     }
 }
 
-/// On a file that is no persistent memory each commit waits for the medium: programs with few of them show that it works.
+/// On a file that is no persistent memory each commit waits for the medium: programs with few of
+/// them show that it works.
 #[test]
 fn ordinary_files() {
     for name in ["pool", "stages", "memory"] {
@@ -25,7 +26,8 @@ fn ordinary_files() {
     }
 }
 
-/// Where neither a card nor persistent memory is: the processor carries the mechanisms out, and the system's calls are the fences.
+/// Where neither a card nor persistent memory is: the processor carries the mechanisms out, and the
+/// system's calls are the fences.
 #[test]
 fn ordinary_files_by_each_mechanism() {
     for name in ["pool", "stages", "work", "memory"] {
@@ -36,7 +38,8 @@ fn ordinary_files_by_each_mechanism() {
     }
 }
 
-/// Pairs that the environment may ask for and that cannot be had are refused when a pool is made, and nothing is left behind.
+/// Pairs that the environment may ask for and that cannot be had are refused when a pool is made,
+/// and nothing is left behind.
 #[test]
 fn what_cannot_be_had_together_is_refused() {
     let Some(program) = Program::compile("pool") else { return };
@@ -123,7 +126,8 @@ fn configuration() {
     run("ctl", &[("PMEMOBJ_CONF", queries)]);
 }
 
-/// Every setting of PMDK's documentation is taken from the environment and from a file, with the values that it names.
+/// Every setting of PMDK's documentation is taken from the environment and from a file, with the
+/// values that it names.
 #[test]
 fn all_settings_are_taken() {
     let Some(program) = Program::compile("settings") else { return };
@@ -200,7 +204,8 @@ fn copies_on_write() {
     run("copy_on_write", &[("PMEMOBJ_CONF", "copy_on_write.at_open=1")]);
 }
 
-/// Valgrind's tools see the locks of pools: nothing is reported where they are used, and something where one is left away.
+/// Valgrind's tools see the locks of pools: nothing is reported where they are used, and something
+/// where one is left away.
 #[test]
 fn races_are_seen_by_tools() {
     let Some(program) = Program::compile("races") else { return };

@@ -1,4 +1,5 @@
-//! What share of a pool objects can use, beside PMDK. `cargo nextest run --release -p nearpm-pmemobj -E 'binary(shares)' --no-capture` prints it.
+//! What share of a pool objects can use, beside PMDK.
+//! `cargo nextest run --release -p nearpm-pmemobj -E 'binary(shares)' --no-capture` prints it.
 
 use nearpm_pmemobj_programs::{Library, Program};
 

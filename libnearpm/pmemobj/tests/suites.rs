@@ -1,5 +1,6 @@
-//! `libnearpm/pmemobj/suites/run`, on a checkout that this test makes: every kind of outcome has its row, nothing is left running or lying about,
-//! and what is no checkout is refused by a sentence.
+//! `libnearpm/pmemobj/suites/run`, on a checkout that this test makes: every kind of outcome has
+//! its row, nothing is left running or lying about, and what is no checkout is refused by a
+//! sentence.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ const FILES: &[(&str, &str)] = &[
     ("src/test/obj_outcomes/TEST5", "[ $FS = non-pmem ] || { echo SKIP fs-type; exit 0; }; echo PASS"),
     ("src/test/obj_outcomes/TEST6", "echo Error: everywhere; exit 1"),
     ("src/test/obj_outcomes/TEST7", "[ -e $PMDK_LIB_PATH_NONDEBUG/pmdk ] || sleep 600; sleep 600"),
-    // As PMDK's own check: the words of a message differ, the error does not; in the other one the error does.
+    // As PMDK's own check: the words of a message differ, the error does not; in the other one the
+    // error does.
     ("src/test/obj_words/Makefile", "all:\n"),
     ("src/test/obj_words/TEST0", "echo 'pmemobj_open: ours: Invalid argument' >out0.log; echo MATCHING FAILED; exit 1"),
     ("src/test/obj_words/out0.log.match", "pmemobj_open: theirs $(N): Invalid argument\n"),
@@ -67,7 +69,8 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file can be written");
 }
 
-/// The script with folders of its own, and stand-ins for the programs that this checkout does not need.
+/// The script with folders of its own, and stand-ins for the programs that this checkout does not
+/// need.
 struct Bench {
     folder: TempDir,
 }

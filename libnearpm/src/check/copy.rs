@@ -1,7 +1,8 @@
 //! Copies of pools.
 //!
-//! A copy has the identifier of the pool, and its objects at the same offsets: what programs have stored refers to both. It is made from the
-//! recovered pool, so that its logs are blank and its pages at home.
+//! A copy has the identifier of the pool, and its objects at the same offsets: what programs have
+//! stored refers to both. It is made from the recovered pool, so that its logs are blank and its
+//! pages at home.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -31,12 +32,14 @@ pub struct Copied {
     pub object_bytes: u64,
 }
 
-/// Copies a pool to a file or to a card, also with another size. The copy is read again and compared: in a file before it has its name, on a card
-/// before this returns; one that differs is removed. Nothing is ever there by half. Others may read the pool meanwhile.
+/// Copies a pool to a file or to a card, also with another size. The copy is read again and
+/// compared: in a file before it has its name, on a card before this returns; one that differs is
+/// removed. Nothing is ever there by half. Others may read the pool meanwhile.
 ///
 /// # Errors
-/// [`Problem::Exists`]; [`Problem::Corrupt`] for a pool that is not sound; [`Problem::TooSmall`] and [`Problem::BadOption`] for a
-/// size that the pool cannot have, because objects would have to move; what the system refuses.
+/// [`Problem::Exists`]; [`Problem::Corrupt`] for a pool that is not sound; [`Problem::TooSmall`]
+/// and [`Problem::BadOption`] for a size that the pool cannot have, because objects would have to
+/// move; what the system refuses.
 pub fn copy(from: &str, to: &str, bytes: Option<u64>) -> Result<Copied, Error> {
     let target = Location::parse(to)?;
     if let Location::File(path) = &target {
@@ -157,10 +160,11 @@ fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects
 
 /// The head of a copy of so many bytes, in which objects stay at their offsets.
 ///
-/// The tables in front of the objects grow with the heap. Room for that is where log rings become smaller, which are blank in a copy; they
-/// become larger where the heap shrinks.
+/// The tables in front of the objects grow with the heap. Room for that is where log rings become
+/// smaller, which are blank in a copy; they become larger where the heap shrinks.
 ///
-/// Where that leaves too little, and for a pool that has grown, what is new has tables of its own, as if the pool had grown.
+/// Where that leaves too little, and for a pool that has grown, what is new has tables of its own,
+/// as if the pool had grown.
 fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
     if bytes == grow::bytes(old) {
         return Ok(*old);

@@ -1,7 +1,9 @@
-//! Hash tables of GPUs: every slot in use is looked at as the table's own recovery and check do, on the processor.
+//! Hash tables of GPUs: every slot in use is looked at as the table's own recovery and check do, on
+//! the processor.
 //!
-//! What is put right: a single wrong bit, where nothing else explains what is there. A slot that is beyond that is freed: what it had cannot be
-//! found any more, its bytes are in the repair's backup, and all other pairs stay. Two slots that contradict each other and may both be right are
+//! What is put right: a single wrong bit, where nothing else explains what is there. A slot that is
+//! beyond that is freed: what it had cannot be found any more, its bytes are in the repair's
+//! backup, and all other pairs stay. Two slots that contradict each other and may both be right are
 //! told and left.
 
 use std::collections::HashMap;
@@ -58,7 +60,8 @@ pub(super) fn examine(medium: &Medium, object: &DirectoryEntry, head: &ObjectHea
     Table { medium, start: object.base, shape, seed, grown, grows, owned }.examine(found);
 }
 
-/// Whether it is the head of a table that there can be: it is sealed, so that another one is of a program with other ideas.
+/// Whether it is the head of a table that there can be: it is sealed, so that another one is of a
+/// program with other ideas.
 fn is_possible(shape: &HashTable) -> bool {
     let HashTable { levels, hashes, width, buckets, windows, growths, stash, .. } = *shape;
     (1..=4).contains(&levels)
@@ -81,7 +84,8 @@ impl Table<'_> {
                 continue;
             }
             let slot = self.slot(number);
-            // In levels a slot without a key, or with one and no pointer yet, has no cell: recovery frees it.
+            // In levels a slot without a key, or with one and no pointer yet, has no cell: recovery
+            // frees it.
             let is_free = self.shape.is_reserved(slot.key);
             if !self.shape.in_windows && (is_free || slot.word == 0) {
                 continue;
@@ -176,7 +180,8 @@ impl Table<'_> {
         Some(freed(Found::new(Class::HashUnlike, place)))
     }
 
-    /// A slot whose pointer does not hold gets back the one bit that is wrong, or is freed with a cell that nobody has.
+    /// A slot whose pointer does not hold gets back the one bit that is wrong, or is freed with a
+    /// cell that nobody has.
     fn broken(&mut self, slot: Slot) -> Found {
         let (key, word) = self.shape.slot_at(slot.number);
         let holds = |candidate: u64| {
@@ -207,7 +212,8 @@ impl Table<'_> {
         (first..(first + slots + spares).min(self.shape.cells())).find(|&cell| !self.owns(cell))
     }
 
-    /// Slots that have one cell. One without a pointer has lost it, where another's pointer says that the cell is its own.
+    /// Slots that have one cell. One without a pointer has lost it, where another's pointer says
+    /// that the cell is its own.
     fn shared(&mut self, cells: &[u64], found: &mut Vec<Found>) {
         let mut owners: HashMap<u64, Vec<Slot>> = cells.iter().map(|&cell| (cell, Vec::new())).collect();
         for number in 0..self.shape.all_slots() {
@@ -238,7 +244,8 @@ impl Table<'_> {
         }
     }
 
-    /// A key in two slots. Of equal pairs the one behind is freed; a pair in the stash and at home is what a crash may leave, and opening settles it.
+    /// A key in two slots. Of equal pairs the one behind is freed; a pair in the stash and at home
+    /// is what a crash may leave, and opening settles it.
     fn twice(&self, first: u64, second: u64) -> Option<Found> {
         let contents = |slot| self.cell(self.slot(slot)).map(|cell| self.contents(cell));
         let same = contents(first) == contents(second);

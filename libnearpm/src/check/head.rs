@@ -39,7 +39,8 @@ pub(super) fn examine(medium: &Medium) -> Result<PoolHead, Found> {
         return Err(found);
     }
     medium.load(0, &mut line);
-    // A sealed line is what somebody wrote; one with a single wrong bit is what the pool's maker wrote.
+    // A sealed line is what somebody wrote; one with a single wrong bit is what the pool's maker
+    // wrote.
     let mended = if seal::is_sealed(&[], &line) { None } else { one_bit::sealed_line(&line) };
     Err(match mended {
         Some(line) if format::parse(&line, medium.bytes()).is_ok() => found.mend(line.to_vec()),
@@ -47,7 +48,8 @@ pub(super) fn examine(medium: &Medium) -> Result<PoolHead, Found> {
     })
 }
 
-/// Refuses a file that was never a pool. One whose magic number alone is damaged is sealed with the right one.
+/// Refuses a file that was never a pool. One whose magic number alone is damaged is sealed with the
+/// right one.
 pub(super) fn refuse_foreign(medium: &Medium) -> Result<(), Problem> {
     let Err(problem @ Problem::Foreign { .. }) = format::read(medium) else { return Ok(()) };
     let Err(found) = examine(medium) else { return Ok(()) };

@@ -57,7 +57,8 @@ pub struct Info {
     pub spare_pages: u64,
     /// The parts, rising.
     pub regions: Vec<Region>,
-    /// Whether a direct pool was closed in order: it has no segments. Pools of the mechanisms leave no trace of how they were closed.
+    /// Whether a direct pool was closed in order: it has no segments. Pools of the mechanisms leave
+    /// no trace of how they were closed.
     pub closed: bool,
     /// The logs.
     pub log: LogInfo,

@@ -49,7 +49,8 @@ fn ring(medium: &Medium, head: &PoolHead, lane: u16, found: &mut Vec<Found>) {
     }
     let word = medium.load_word(ring + RING_EXTENT);
     if word != 0 && seal::open_word(word).is_none() {
-        // The whole ring is always right: what lies behind the extent is dead, and only takes time to read.
+        // The whole ring is always right: what lies behind the extent is dead, and only takes time
+        // to read.
         let in_ring = |bytes| (RING_HEAD_BYTES..=head.ring_bytes.into()).contains(&bytes);
         let mended = one_bit::sealed_word(word, in_ring).unwrap_or(0);
         found.push(Found::new(Class::RingExtent, ring + RING_EXTENT).mend_word(Some(mended)));
@@ -68,7 +69,8 @@ fn segments(medium: &Medium, head: &PoolHead, found: &mut Vec<Found>) {
         Ok(applied) => applied.unwrap_or(0),
         Err(error) => {
             let damaged = medium.load_word(POOL_APPLIED);
-            // Without segments there is no log, and the word is zero; of a pool whose pages have moved it is not known.
+            // Without segments there is no log, and the word is zero; of a pool whose pages have
+            // moved it is not known.
             let is_zero = chunks.is_empty() && (!has_moved || damaged.is_power_of_two());
             let mended = if is_zero { Some(0) } else { one_bit::sealed_word(damaged, |_| true) };
             return found.push(Found::of(&error).mend_word(mended));
@@ -104,8 +106,8 @@ fn records(medium: &Medium, segment: &SegmentAt, applied: u64, found: &mut Vec<F
     found.push(if let Some(record) = mended { one.mend(record) } else { one });
 }
 
-/// Whether shadow paging may have moved the tables that say where segments are: these have no records that count then, and a recovery looks behind the
-/// rings.
+/// Whether shadow paging may have moved the tables that say where segments are: these have no
+/// records that count then, and a recovery looks behind the rings.
 fn may_have_moved_pages(medium: &Medium, head: &PoolHead) -> bool {
     let table = head.table()..head.table() + head.pages * 8;
     let is_used = |lane| recovery::has_entries(medium, head, lane);

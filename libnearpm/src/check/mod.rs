@@ -1,7 +1,7 @@
 //! Looking into pools that nobody has open: what is wrong, what is in them, and putting them right.
 //!
-//! An [`Image`] is a pool in private pages of this process, under a lock that others may share who only look, too. A log that waits is read
-//! there: the pool itself stays as it is.
+//! An [`Image`] is a pool in private pages of this process, under a lock that others may share who
+//! only look, too. A log that waits is read there: the pool itself stays as it is.
 //!
 //! | file | holds |
 //! |---|---|
@@ -71,7 +71,8 @@ impl std::fmt::Display for Finding {
 pub struct Report {
     /// Everything that is wrong.
     pub findings: Vec<Finding>,
-    /// What the recovery would do, or has done to a repaired pool; `None` where damage is in its way.
+    /// What the recovery would do, or has done to a repaired pool; `None` where damage is in its
+    /// way.
     pub recovery: Option<Recovery>,
     /// Whether the tables behind the log were judged. They are not while the log cannot be read.
     pub judged_heap: bool,
@@ -140,7 +141,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a pool in a file, while others may read it at the same time, or a pool on a card that is open in this process.
+    /// Reads a pool in a file, while others may read it at the same time, or a pool on a card that
+    /// is open in this process.
     ///
     /// # Errors
     /// [`Problem::InUse`] while somebody has it open for writing; what the system refuses.
@@ -213,12 +215,14 @@ impl Image {
         tables
     }
 
-    /// Whether everything that was looked at was there: a file that is cut short, or cannot be read, looks blank.
+    /// Whether everything that was looked at was there: a file that is cut short, or cannot be
+    /// read, looks blank.
     fn alive(&self) -> Result<(), Error> {
         self.medium.backing().alive()
     }
 
-    /// Looks for damage in everything that the library itself keeps in the pool: not in what programs have stored, of which it knows nothing.
+    /// Looks for damage in everything that the library itself keeps in the pool: not in what
+    /// programs have stored, of which it knows nothing.
     pub fn check(&mut self) -> Report {
         let (found, report) = self.examine();
         Report { findings: found.into_iter().map(|found| found.finding).collect(), ..report }

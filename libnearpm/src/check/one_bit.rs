@@ -1,8 +1,9 @@
 //! Finding the one bit that was damaged, by what checksums say.
 //!
-//! CRC-32C tells all errors of one bit apart, and no error of two or three bits looks like one (its distance is 4 for all lengths here), so
-//! that what is put right here is what was there, unless four bits or more are wrong. The check of a sealed word has 16 bits: only a change that
-//! is the only possible one counts.
+//! CRC-32C tells all errors of one bit apart, and no error of two or three bits looks like one (its
+//! distance is 4 for all lengths here), so that what is put right here is what was there, unless
+//! four bits or more are wrong. The check of a sealed word has 16 bits: only a change that is the
+//! only possible one counts.
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::record::RecordHead;

@@ -1,4 +1,5 @@
-//! Regions of GPUs: `nearpm_interface::region`. What kernels keep in them is looked at as far as it is sealed, and hash tables slot by slot.
+//! Regions of GPUs: `nearpm_interface::region`. What kernels keep in them is looked at as far as it
+//! is sealed, and hash tables slot by slot.
 
 use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{DirectoryEntry, DirectoryHead};
@@ -119,7 +120,8 @@ fn read_copy(medium: &Medium, bytes: u64, copy: u64) -> Copy {
     }))
 }
 
-/// Head line and body at an offset with one bit changed so that they are sealed. `lines` gives the body's lines of a head that may be one.
+/// Head line and body at an offset with one bit changed so that they are sealed. `lines` gives the
+/// body's lines of a head that may be one.
 fn mended(medium: &Medium, start: u64, lines: impl Fn(&[u8; LINE]) -> Option<usize>) -> Option<Vec<u8>> {
     let line = line_at(medium, start);
     // In the head, whose number of lines may be what is wrong.

@@ -1,7 +1,8 @@
 //! Putting pools right.
 //!
-//! What a repair changes is worked out in private pages: damage that can be put right, then the recovery, then damage behind it. The lines that
-//! differ are what is written, behind a [`backup`] of what they were.
+//! What a repair changes is worked out in private pages: damage that can be put right, then the
+//! recovery, then damage behind it. The lines that differ are what is written, behind a [`backup`]
+//! of what they were.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -45,11 +46,13 @@ pub(super) enum Step {
 
 type Watch<'w> = &'w mut dyn FnMut(Step) -> Result<(), Error>;
 
-/// Repairs a pool in a file: what can be put right without losing anything that was durable. A pool that is sound is not touched; of one that
-/// is not, the log is read as well, unless damage is in its way. The bytes that are overwritten are kept in a file beside the pool.
+/// Repairs a pool in a file: what can be put right without losing anything that was durable. A pool
+/// that is sound is not touched; of one that is not, the log is read as well, unless damage is in
+/// its way. The bytes that are overwritten are kept in a file beside the pool.
 ///
 /// # Errors
-/// [`Problem::InUse`]; [`Problem::Foreign`] for a file that was never a pool; what the system refuses.
+/// [`Problem::InUse`]; [`Problem::Foreign`] for a file that was never a pool; what the system
+/// refuses.
 pub fn repair(location: &str) -> Result<Repair, Error> {
     repair_watched(location, &mut |_| Ok(()))
 }
@@ -81,7 +84,8 @@ pub(super) fn repair_watched(location: &str, watch: Watch<'_>) -> Result<Repair,
     Ok(Repair { before, after, bytes: new.iter().map(|(_, data)| data.len() as u64).sum(), backup: kept })
 }
 
-/// The lines in which the pool differs from what it should be: as they are, and as they should be. Only what was stored to can differ.
+/// The lines in which the pool differs from what it should be: as they are, and as they should be.
+/// Only what was stored to can differ.
 fn differences(now: &Medium, then: &Medium) -> Result<(Vec<Piece>, Vec<Piece>), Error> {
     let mut changed = IntervalSet::default();
     for range in then.backing().stored() {
@@ -113,7 +117,8 @@ fn write_pieces(file: &File, path: &Path, pieces: &[Piece], watch: Watch<'_>) ->
     file.sync_all().map_err(refuse)
 }
 
-/// Gives the pool back what a repair that was interrupted has overwritten. Says whether there was one.
+/// Gives the pool back what a repair that was interrupted has overwritten. Says whether there was
+/// one.
 fn take_back(path: &Path, file: &File, bytes: u64) -> Result<bool, Error> {
     let Some(pieces) = backup::read(path, bytes)? else { return Ok(false) };
     write_pieces(file, path, &pieces, &mut |_| Ok(()))?;

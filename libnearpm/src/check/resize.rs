@@ -22,12 +22,15 @@ pub struct Resized {
     pub bytes: u64,
 }
 
-/// Gives a pool in a file another size, and recovers it. Objects stay where they are; nobody else may have it open. It gets whole chunks, so that
-/// it may be somewhat shorter than `bytes`. A cut or a full medium leaves it as it was.
+/// Gives a pool in a file another size, and recovers it. Objects stay where they are; nobody else
+/// may have it open. It gets whole chunks, so that it may be somewhat shorter than `bytes`. A cut
+/// or a full medium leaves it as it was.
 ///
 /// # Errors
-/// [`Problem::BadOption`] for a pool on a card, and one that the mechanisms made; [`Problem::Corrupt`] for one that is not sound;
-/// [`Problem::TooSmall`] where its objects, or what it was made with, need more; [`Problem::NoSpace`]; [`Problem::InUse`].
+/// [`Problem::BadOption`] for a pool on a card, and one that the mechanisms made;
+/// [`Problem::Corrupt`] for one that is not sound;
+/// [`Problem::TooSmall`] where its objects, or what it was made with, need more;
+/// [`Problem::NoSpace`]; [`Problem::InUse`].
 pub fn resize(location: &str, bytes: u64) -> Result<Resized, Error> {
     let Location::File(path) = Location::parse(location)? else {
         return Err(Problem::BadOption { what: grow::ON_CARD }.at(location));
@@ -91,8 +94,8 @@ fn shorter(tables: &Tables, head: &PoolHead, bytes: u64) -> Result<PoolHead, Pro
     })
 }
 
-/// Makes runs free chunks that hold nothing any more and go beyond the end that a pool is about to get: their words would name chunks that it has not,
-/// now or when it has grown again.
+/// Makes runs free chunks that hold nothing any more and go beyond the end that a pool is about to
+/// get: their words would name chunks that it has not, now or when it has grown again.
 fn forget_runs(medium: &Medium, tables: &Tables, new: &PoolHead) -> Result<(), Error> {
     let end = HeapLayout::of(new).chunks;
     let layout = tables.layout();

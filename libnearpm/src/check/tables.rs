@@ -135,7 +135,8 @@ impl Tables {
         1
     }
 
-    /// What lies inside of an object or a run that has several chunks. Gives how many of them are judged by that.
+    /// What lies inside of an object or a run that has several chunks. Gives how many of them are
+    /// judged by that.
     fn examine_inner(&self, medium: &Medium, head: &PoolHead, all: Range<u32>, found: &mut Vec<Found>) -> u32 {
         let chunks = all.end - all.start;
         if let Some(inner) = self.heap.in_use_inside(all.start, chunks) {
@@ -158,8 +159,8 @@ impl Tables {
         found.push(one.mend_word(mended));
     }
 
-    /// Bits of a chunk that is no run. One bit alone is a damaged bit: to lose the word of a run takes three. In a sealed word somebody wrote
-    /// it.
+    /// Bits of a chunk that is no run. One bit alone is a damaged bit: to lose the word of a run
+    /// takes three. In a sealed word somebody wrote it.
     fn examine_stray(&self, chunk: u32, found: &mut Vec<Found>) {
         if let Some(word) = self.heap.stray(chunk) {
             let one = self.found(Class::BitmapStray, self.heap.layout.word_of_bits(chunk, word));
@@ -187,8 +188,8 @@ impl Tables {
         })
     }
 
-    /// A word of a bitmap without its bits behind the last object. `None` where the chunk may have been one of smaller objects,
-    /// by one bit of its word.
+    /// A word of a bitmap without its bits behind the last object. `None` where the chunk may have
+    /// been one of smaller objects, by one bit of its word.
     fn without_bits_beyond(&self, chunk: u32, object_bytes: u32, word: usize) -> Option<u64> {
         let smaller = |bit: u32| {
             let candidate = ChunkWord::Run { object_bytes: object_bytes ^ 1 << bit, chunks: 1 }.encode();

@@ -12,7 +12,8 @@ use crate::{Error, Problem, Survives};
 
 const BYTES: u64 = 1 << 20;
 
-/// A pool that was left open, with damage in its log, in its applied word and beside its head. Gives what the repair makes of it.
+/// A pool that was left open, with damage in its log, in its applied word and beside its head.
+/// Gives what the repair makes of it.
 fn damaged(path: &Path) -> Vec<u8> {
     let options = Options::new().survives(Survives::ProcessCrash).id(3);
     let pool = DirectPool::create(path.to_str().unwrap(), BYTES, &options).unwrap();

@@ -7,8 +7,8 @@ use super::key::{Key, hash_of};
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 
-/// A row of bytes that may be the key of a map, where it is looked up by a `&[u8]`; its order is that of slices. What it can do besides is what
-/// the [`PVec`] can that `bytes` gives.
+/// A row of bytes that may be the key of a map, where it is looked up by a `&[u8]`; its order is
+/// that of slices. What it can do besides is what the [`PVec`] can that `bytes` gives.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -26,7 +26,8 @@ pub struct PBytes {
 }
 
 impl PBytes {
-    /// Bytes, to be put into a collection or an object; until they are, only the transaction knows them.
+    /// Bytes, to be put into a collection or an object; until they are, only the transaction knows
+    /// them.
     pub fn with(tx: &mut impl Store, bytes: &[u8]) -> Result<PBytes, Error> {
         Ok(PBytes { bytes: PVec::with(tx, bytes)? })
     }

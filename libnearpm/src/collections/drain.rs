@@ -24,7 +24,8 @@ unsafe impl<V: Persistent> Persistent for Taken<V> {
 }
 
 impl<T: Persistent> Ptr<PVec<T>> {
-    /// Takes the values of a range of indices out, in order; those behind move up. What they own is the caller's to release.
+    /// Takes the values of a range of indices out, in order; those behind move up. What they own is
+    /// the caller's to release.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for damaged vectors; the transaction may go on.

@@ -1,8 +1,9 @@
 //! Values by keys, in no order: linear hashing (Litwin, VLDB 1980).
 //!
-//! The table grows by one bucket at a time, so that no insertion rewrites the whole of it: what a transaction logs does not grow with the
-//! map. Buckets lie in segments, each as large as all before it together, so that none moves. An entry is one object: its link and hash,
-//! the key, the value.
+//! The table grows by one bucket at a time, so that no insertion rewrites the whole of it: what a
+//! transaction logs does not grow with the map. Buckets lie in segments, each as large as all
+//! before it together, so that none moves. An entry is one object: its link and hash, the key, the
+//! value.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -34,8 +35,8 @@ const FIRST: u64 = 8;
 /// Entries for each bucket, on average, before another bucket is made.
 const LOAD: u64 = 2;
 
-/// A hash map; see [`collections`](crate::collections). Its methods are those of `Ptr<PHashMap<K, V>>`; keys are looked up by a reference,
-/// text by a `&str`.
+/// A hash map; see [`collections`](crate::collections). Its methods are those of
+/// `Ptr<PHashMap<K, V>>`; keys are looked up by a reference, text by a `&str`.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -48,9 +49,10 @@ const LOAD: u64 = 2;
 /// }
 /// ```
 ///
-/// `len`, `is_empty`, `get`, `slot`, `contains_key`, `insert` and `remove` take O(1) on average. An insertion may move the entries of one
-/// bucket, never more; once for each doubling it takes a new segment of zeros. The table does not shrink before `clear`. The hash has no
-/// secret: whoever chooses keys can choose such as collide.
+/// `len`, `is_empty`, `get`, `slot`, `contains_key`, `insert` and `remove` take O(1) on average. An
+/// insertion may move the entries of one bucket, never more; once for each doubling it takes a new
+/// segment of zeros. The table does not shrink before `clear`. The hash has no secret: whoever
+/// chooses keys can choose such as collide.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]
@@ -145,8 +147,8 @@ fn release<K: Key, V: Persistent, S: Store>(map: PHashMap<K, V>, tx: &mut S) -> 
     release_from(map, directory, first, index, tx)
 }
 
-/// Frees what is left of a map: the entries from one on, of which the buckets from `index` on hold those behind the next, and
-/// the table.
+/// Frees what is left of a map: the entries from one on, of which the buckets from `index` on hold
+/// those behind the next, and the table.
 fn release_from<K: Key, V: Persistent, S: Store>(
     map: PHashMap<K, V>,
     directory: Ptr<Directory>,
@@ -211,7 +213,8 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
         Ok(self.slot(from, key)?.is_some())
     }
 
-    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
+    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to
+    /// release.
     pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
         whole(tx, |tx| {
             if tx.get(self.buckets())? == 0 {

@@ -7,7 +7,8 @@ use crate::typed::persistent::bytes_of;
 use crate::typed::{PTuple2, PTuple3, PTuple4};
 use crate::{Load, Persistent, Store};
 
-/// A type that a map finds values by: every [`PlainKey`], and [`PString`](super::PString), which is looked up by a `&str`.
+/// A type that a map finds values by: every [`PlainKey`], and [`PString`](super::PString), which is
+/// looked up by a `&str`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a map in a pool",
     label = "not a `Key`",
@@ -18,10 +19,12 @@ pub trait Key: Persistent {
     type Query: ?Sized;
     /// What an iteration gives.
     type Owned;
-    /// Whether ordered maps with such keys know how many entries lie below each node: see [`Ranked`](super::Ranked).
+    /// Whether ordered maps with such keys know how many entries lie below each node: see
+    /// [`Ranked`](super::Ranked).
     const COUNTED: bool = false;
 
-    /// A number that is the same for what compares as equal, in every process and version: pools keep what depends on it.
+    /// A number that is the same for what compares as equal, in every process and version: pools
+    /// keep what depends on it.
     fn hash(query: &Self::Query) -> u64;
     /// How the key stands to a query.
     fn compare(self, from: &impl Load, query: &Self::Query) -> Result<Ordering, Error>;
@@ -33,8 +36,8 @@ pub trait Key: Persistent {
     fn owned(self, from: &impl Load) -> Result<Self::Owned, Error>;
 }
 
-/// A key whose bytes say all of it: equal keys have equal bytes, and it owns nothing. All integers are, and arrays of them; make a struct
-/// of such one by `impl PlainKey for MyKey {}`.
+/// A key whose bytes say all of it: equal keys have equal bytes, and it owns nothing. All integers
+/// are, and arrays of them; make a struct of such one by `impl PlainKey for MyKey {}`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a map in a pool",
     label = "neither a `PlainKey` nor a `PString`",
@@ -87,7 +90,8 @@ impl<K: PlainKey> Key for K {
     }
 }
 
-/// A hash of bytes: their words, each mixed in by the last steps of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). Pools depend on it.
+/// A hash of bytes: their words, each mixed in by the last steps of SplitMix64 (Steele, Lea, Flood,
+/// OOPSLA 2014). Pools depend on it.
 #[inline]
 pub(super) fn hash_of(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(8);
@@ -116,7 +120,8 @@ mod tests {
 
     #[test]
     fn hashes_stay_what_they_are() {
-        // Pools that exist find nothing any more if these change. The numbers are of another implementation.
+        // Pools that exist find nothing any more if these change. The numbers are of another
+        // implementation.
         assert_eq!(u64::hash(&1), 0x85e7_bb0f_1227_8575);
         assert_eq!(hash_of(b"a longer text"), 0x999f_885d_ef6c_c9c6);
     }

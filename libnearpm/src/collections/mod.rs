@@ -1,8 +1,10 @@
 //! Collections that lie in pools.
 //!
-//! Each is a small value of its own, to be put into a root, another struct or another collection; zeros are an empty one, so that a root
-//! that was just made has its collections. What they can do are methods of a pointer to them: `book.people().push(tx, person)`, where
-//! `book` is a `Ptr<Book>` and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and [`Store`].
+//! Each is a small value of its own, to be put into a root, another struct or another collection;
+//! zeros are an empty one, so that a root that was just made has its collections. What they can do
+//! are methods of a pointer to them: `book.people().push(tx, person)`, where `book` is a
+//! `Ptr<Book>` and `people` a field of `Book`. They run on every pool, by [`Load`](crate::Load) and
+//! [`Store`].
 //!
 //! | type | what it is | costs |
 //! |---|---|---|
@@ -15,14 +17,16 @@
 //! | [`PBytes`] | a key of bytes, looked up by a `&[u8]` | as a vector of bytes |
 //! | [`PQueue`] | values, first in, first out | all O(1) |
 //!
-//! A call that finds no room at its first step has changed nothing, and the transaction may go on. One that fails later leaves the collection half changed,
-//! so that the transaction can only be aborted: its commit fails.
+//! A call that finds no room at its first step has changed nothing, and the transaction may go on.
+//! One that fails later leaves the collection half changed, so that the transaction can only be
+//! aborted: its commit fails.
 //!
 //! `drain` takes out all that is there, as a `Vec`.
 //!
-//! A collection owns its memory, and not what pointers in its values point to. It is freed by `clear`, together with what the values own:
-//! text in a vector, say. Copying a collection's value copies the handle, and not what it holds: two copies are one collection, of which
-//! only one may be changed.
+//! A collection owns its memory, and not what pointers in its values point to. It is freed by
+//! `clear`, together with what the values own: text in a vector, say. Copying a collection's value
+//! copies the handle, and not what it holds: two copies are one collection, of which only one may
+//! be changed.
 
 mod btree;
 mod bytes;
@@ -71,7 +75,8 @@ fn copy<S: Store>(tx: &mut S, from: u64, to: u64, bytes: u64) -> Result<(), Erro
     let mut done = 0;
     while done < bytes {
         let length = PIECE.min(bytes - done);
-        // What overlaps is read before it is written: upwards from the front, downwards from the back.
+        // What overlaps is read before it is written: upwards from the front, downwards from the
+        // back.
         let at = if from > to { done } else { bytes - done - length };
         let piece = &mut buffer[..length as usize];
         tx.read(from.saturating_add(at), piece)?;

@@ -19,10 +19,11 @@ type Front<T> = (Ptr<Block>, Ptr<T>);
 /// Bytes of a block, unless a value is longer.
 const BLOCK_BYTES: u64 = 1024;
 
-/// A queue: values go in at its end and come out at its front; see [`collections`](crate::collections). Its methods are those of `Ptr<PQueue<T>>`.
+/// A queue: values go in at its end and come out at its front; see
+/// [`collections`](crate::collections). Its methods are those of `Ptr<PQueue<T>>`.
 ///
-/// Every call takes O(1), but for `iter`, which takes O(1) a value, and `clear`. The values lie in blocks of 1 KiB, which are freed when
-/// they are empty.
+/// Every call takes O(1), but for `iter`, which takes O(1) a value, and `clear`. The values lie in
+/// blocks of 1 KiB, which are freed when they are empty.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]
@@ -89,8 +90,8 @@ fn release<T: Persistent, S: Store>(queue: PQueue<T>, tx: &mut S) -> Result<(), 
     release_values(queue, tx)
 }
 
-/// Frees what the values own, and each block when the values in front of it are done: a queue that holds itself, by a copied
-/// handle, cannot be freed again.
+/// Frees what the values own, and each block when the values in front of it are done: a queue that
+/// holds itself, by a copied handle, cannot be freed again.
 fn release_values<T: Persistent, S: Store>(mut queue: PQueue<T>, tx: &mut S) -> Result<(), Error> {
     while let Some((front, slot)) = queue.front_slot()? {
         let value = if T::OWNS { Some(tx.get(slot)?) } else { None };

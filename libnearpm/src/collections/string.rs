@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::typed::whole;
 use crate::{Load, Persistent, Ptr, Store};
 
-/// Text; see [`collections`](crate::collections). Its methods are those of `Ptr<PString>`; a value of it is made by [`PString::with`] and
-/// read by [`PString::read`].
+/// Text; see [`collections`](crate::collections). Its methods are those of `Ptr<PString>`; a value
+/// of it is made by [`PString::with`] and read by [`PString::read`].
 ///
 /// As a key of a map it is looked up by a `&str`.
 ///
@@ -26,7 +26,8 @@ fn text(bytes: Vec<u8>, string: PString) -> Result<String, Error> {
 }
 
 impl PString {
-    /// A text, to be put into a collection or an object; until it is, only the transaction knows it.
+    /// A text, to be put into a collection or an object; until it is, only the transaction knows
+    /// it.
     pub fn with(tx: &mut impl Store, text: &str) -> Result<PString, Error> {
         Ok(PString { bytes: PVec::with(tx, text.as_bytes())? })
     }

@@ -8,7 +8,8 @@ use crate::{Load, Persistent, Ptr, Store};
 /// Values that the first allocation has room for.
 const FIRST: u64 = 4;
 
-/// A row of values that grows at its end; see [`collections`](crate::collections). Its methods are those of `Ptr<PVec<T>>`.
+/// A row of values that grows at its end; see [`collections`](crate::collections). Its methods are
+/// those of `Ptr<PVec<T>>`.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -62,7 +63,8 @@ fn release_next<T: Persistent, S: Store>(tx: &mut S, [data, index, length, _]: [
 }
 
 impl<T: Persistent> PVec<T> {
-    /// A vector of these values, to be put into another collection or object; until it is, only the transaction knows it.
+    /// A vector of these values, to be put into another collection or object; until it is, only the
+    /// transaction knows it.
     pub fn with(tx: &mut impl Store, values: &[T]) -> Result<PVec<T>, Error> {
         whole(tx, |tx| {
             let length = values.len() as u64;
@@ -121,7 +123,8 @@ impl<T: Persistent> Ptr<PVec<T>> {
         self.slot(from, index)?.map(|slot| from.get(slot)).transpose()
     }
 
-    /// Puts another value in the place of one, and gives that; `None`, and nothing changes, if there is no such index.
+    /// Puts another value in the place of one, and gives that; `None`, and nothing changes, if
+    /// there is no such index.
     pub fn set(self, tx: &mut impl Store, index: u64, value: T) -> Result<Option<T>, Error> {
         self.slot(tx, index)?.map(|slot| tx.replace(slot, value)).transpose()
     }

@@ -28,7 +28,8 @@ struct Fate {
 }
 
 impl DirectPool {
-    /// Whether a commit that has returned survives, be it brought home by a mechanism or by records.
+    /// Whether a commit that has returned survives, be it brought home by a mechanism or by
+    /// records.
     pub(super) fn acknowledges_at_once(&self) -> bool {
         match &self.by_mechanism {
             Some(_) => self.options.durability == Durability::Durable,
@@ -36,15 +37,16 @@ impl DirectPool {
         }
     }
 
-    /// Whether a commit by records that has returned survives. Where a fence is that of one processor, no other can make an asynchronous commit
-    /// durable.
+    /// Whether a commit by records that has returned survives. Where a fence is that of one
+    /// processor, no other can make an asynchronous commit durable.
     pub(super) fn commits_are_durable(&self) -> bool {
         self.options.durability == Durability::Durable
             || self.mode == Mode::InPlace
             || !self.medium.backing().drains_for_all()
     }
 
-    /// Whether a drain is a call that waits for a device, as of an ordinary file, and not an instruction.
+    /// Whether a drain is a call that waits for a device, as of an ordinary file, and not an
+    /// instruction.
     pub(super) fn drain_is_a_call(&self) -> bool {
         self.medium.backing().drains_for_all()
     }
@@ -56,8 +58,9 @@ impl DirectPool {
         self.append(writer, records, fate, std::iter::empty())
     }
 
-    /// Appends the last records of a transaction, durable if the pool's commits are, and gives the number of the commit. `logged` are ranges of the heap that they name. The
-    /// long ones may be `at_home`: [`DirectPool::make_homeable`] said so.
+    /// Appends the last records of a transaction, durable if the pool's commits are, and gives the
+    /// number of the commit. `logged` are ranges of the heap that they name. The long ones may be
+    /// `at_home`: [`DirectPool::make_homeable`] said so.
     #[cfg_attr(test, track_caller)]
     pub(super) fn append_commit(
         &self,
@@ -142,8 +145,9 @@ impl DirectPool {
         }));
     }
 
-    /// Copies what long records hold home, with their shard locked: a truncation would declare them dead while their bytes are on the way. They are
-    /// durable: a recovery brings home what is not copied here.
+    /// Copies what long records hold home, with their shard locked: a truncation would declare them
+    /// dead while their bytes are on the way. They are durable: a recovery brings home what is not
+    /// copied here.
     #[cfg_attr(test, track_caller)]
     pub(super) fn copy_long_home(&self, records: &Records, shard: &mut ShardState) -> Result<(), Error> {
         let long = records.iter().filter_map(Record::long);
@@ -153,10 +157,12 @@ impl DirectPool {
         self.medium.backing().drain()
     }
 
-    /// Whether the long ones among the ranges of a transaction can go home as soon as their records are durable, when the view still has
-    /// their bytes at hand. No record that is not home yet may name them; a truncation sees to that where it is worth it.
+    /// Whether the long ones among the ranges of a transaction can go home as soon as their records
+    /// are durable, when the view still has their bytes at hand. No record that is not home yet may
+    /// name them; a truncation sees to that where it is worth it.
     pub(super) fn make_homeable(&self, ranges: impl Iterator<Item = Range<u64>> + Clone) -> Result<bool, Error> {
-        // The drain behind the copy is worth more than the bytes that a truncation reads again, where it is a call.
+        // The drain behind the copy is worth more than the bytes that a truncation reads again,
+        // where it is a call.
         if self.mode == Mode::InPlace || !self.commits_are_durable() || self.drain_is_a_call() {
             return Ok(false);
         }
@@ -171,7 +177,8 @@ impl DirectPool {
         Ok(bytes > 0)
     }
 
-    /// Hands on what the record at an offset of the log stores: offsets and bytes. One operation is in memory at a time.
+    /// Hands on what the record at an offset of the log stores: offsets and bytes. One operation is
+    /// in memory at a time.
     pub(super) fn stored_by(&self, record: u64, bytes: u64, mut each: impl FnMut(u64, &[u8])) {
         const WORD: usize = 8;
         let mut buffer = [0; WORD + MAX_STORE_BYTES];
@@ -196,7 +203,8 @@ impl DirectPool {
         self.fit_with(slot, lane, records, sizes(records, kind))
     }
 
-    /// As [`DirectPool::fit`], when there is room for records of these sizes, of which the first are those.
+    /// As [`DirectPool::fit`], when there is room for records of these sizes, of which the first
+    /// are those.
     #[inline]
     pub(super) fn fit_with(
         &self,

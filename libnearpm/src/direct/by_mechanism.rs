@@ -1,18 +1,25 @@
-//! Commits that a mechanism brings home: by undo or redo logs, by checkpoints or by shadow pages, which the card makes where the pool is on one.
+//! Commits that a mechanism brings home: by undo or redo logs, by checkpoints or by shadow pages,
+//! which the card makes where the pool is on one.
 //!
-//! With a working copy a commit is a set of ranges with their new bytes, known at once, and the medium is touched only then. So every
-//! mechanism that a [`crate::Pool`] has ([`crate::mechanism`]) can bring it home: the changes are the writes of a transaction of its own, which
-//! nobody sees open. One commit is on its way at a time; transactions are open in any number, and only their ends wait for each other.
+//! With a working copy a commit is a set of ranges with their new bytes, known at once, and the
+//! medium is touched only then. So every mechanism that a [`crate::Pool`] has
+//! ([`crate::mechanism`]) can bring it home: the changes are the writes of a transaction of its
+//! own, which nobody sees open. One commit is on its way at a time; transactions are open in any
+//! number, and only their ends wait for each other.
 //!
-//! Exact bytes are written, never a line as the view has it: the rest of the line may hold what another transaction has not committed.
+//! Exact bytes are written, never a line as the view has it: the rest of the line may hold what
+//! another transaction has not committed.
 //!
-//! What the log ring has no room for goes by records instead. Records and ring entries must not name the same bytes at the same time, because a
-//! recovery carries the rings out first: so the mechanism is *settled* before (everything durable, nothing left to apply, no page saved, none moved), and
-//! the records are home before the next commit. The same holds for whatever else writes the medium past the mechanism (segments that are made
-//! or given back): it has the [`Turn`], and has settled.
+//! What the log ring has no room for goes by records instead. Records and ring entries must not
+//! name the same bytes at the same time, because a recovery carries the rings out first: so the
+//! mechanism is *settled* before (everything durable, nothing left to apply, no page saved, none
+//! moved), and the records are home before the next commit. The same holds for whatever else writes
+//! the medium past the mechanism (segments that are made or given back): it has the [`Turn`], and
+//! has settled.
 //!
-//! Shadow paging moves pages of the medium, which nobody sees: the view has no part of the medium, not even the pages of a file that it has not
-//! changed. All that writes the medium past the mechanism finds every page at home, because it has settled.
+//! Shadow paging moves pages of the medium, which nobody sees: the view has no part of the medium,
+//! not even the pages of a file that it has not changed. All that writes the medium past the
+//! mechanism finds every page at home, because it has settled.
 //!
 //! On a card a commit is posted with the turn and waited for without it ([`super::together`]).
 //!
@@ -48,7 +55,8 @@ pub(super) struct ByMechanism {
     together: Together,
     /// The memory that both work on.
     medium: Arc<Medium>,
-    /// Commits store home through the processor's cache, over a link: what they will store to is fetched ahead.
+    /// Commits store home through the processor's cache, over a link: what they will store to is
+    /// fetched ahead.
     fetches: bool,
 }
 
@@ -98,7 +106,8 @@ impl ByMechanism {
         let beside_commands = members.for_commands(medium)?;
         let lane = members.open_lane(options.engine, &beside_commands, thread, &lanes[usize::from(thread)..][..1])?;
         let has_commands = lane.executor.writes_around_the_cache();
-        // Where the processor makes the copies all of it goes through the cache, and drains look for what the card has lost.
+        // Where the processor makes the copies all of it goes through the cache, and drains look
+        // for what the card has lost.
         let medium = if has_commands { beside_commands } else { medium.clone() };
         let fetches = has_commands && matches!(mechanism, Mechanism::Undo | Mechanism::Checkpoint);
         let cx = Context { medium: medium.clone(), head: *head, pages, lane };
@@ -113,8 +122,8 @@ impl ByMechanism {
         }
     }
 
-    /// Brings changes home, and waits for what `durability` says. Where the log has no room for them nothing has happened, and the turn is the
-    /// caller's.
+    /// Brings changes home, and waits for what `durability` says. Where the log has no room for
+    /// them nothing has happened, and the turn is the caller's.
     ///
     /// # Errors
     /// As [`Turn::commit`].
@@ -148,7 +157,8 @@ impl ByMechanism {
     /// Waits for the turn.
     ///
     /// # Errors
-    /// [`Error::Poisoned`]: a commit failed, or ended in a panic, and only a recovery can tell how far it came.
+    /// [`Error::Poisoned`]: a commit failed, or ended in a panic, and only a recovery can tell how
+    /// far it came.
     pub fn turn<'p>(&'p self, pool: &'p DirectPool) -> Result<Turn<'p>, Error> {
         let inner = self.inner.lock().map_err(|_| pool.poison(Error::Poisoned))?;
         pool.refuse_poisoned()?;
@@ -157,12 +167,14 @@ impl ByMechanism {
 }
 
 impl Turn<'_> {
-    /// Whether a commit may be posted now and waited for later. The end of an epoch waits by itself.
+    /// Whether a commit may be posted now and waited for later. The end of an epoch waits by
+    /// itself.
     fn shares_waits(&self) -> bool {
         !self.mechanism.has_epochs() && self.inner.cx.lane.executor.posts()
     }
 
-    /// Whether values of a log, or words that name pages and these pages, are stored behind a commit's last fence.
+    /// Whether values of a log, or words that name pages and these pages, are stored behind a
+    /// commit's last fence.
     fn stores_behind_commits(&self) -> bool {
         matches!(self.mechanism, Mechanism::Redo | Mechanism::Shadow)
     }
@@ -173,7 +185,8 @@ impl Turn<'_> {
         inner.protocol.acknowledged(&mut inner.cx);
     }
 
-    /// Brings changes home, all or none of them. Gives whether the log had room for them: if not, nothing has happened.
+    /// Brings changes home, all or none of them. Gives whether the log had room for them: if not,
+    /// nothing has happened.
     ///
     /// # Errors
     /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
@@ -201,9 +214,9 @@ impl Turn<'_> {
             committed = committed.and_then(|()| inner.protocol.persist(&mut inner.cx));
         }
         if stores_behind && inner.stores_by_this_processor() {
-            // It has been written back by this processor, and the next turn may be on another one. Where handing over is a
-            // locked instruction that is waited for all the same; the medium's contract, which tests hold, promises no more
-            // than a processor's own fence.
+            // It has been written back by this processor, and the next turn may be on another one.
+            // Where handing over is a locked instruction that is waited for all the same; the
+            // medium's contract, which tests hold, promises no more than a processor's own fence.
             committed = committed.and_then(|()| inner.cx.medium.fence());
         }
         committed.map_err(|error| pool.poison(error))?;
@@ -216,7 +229,8 @@ impl Turn<'_> {
         inner.protocol.persist(&mut inner.cx).map_err(|error| self.pool.poison(error))
     }
 
-    /// Makes every commit durable and leaves nothing to the mechanism, so that the medium may be written past it while the turn lasts.
+    /// Makes every commit durable and leaves nothing to the mechanism, so that the medium may be
+    /// written past it while the turn lasts.
     pub fn settle(&mut self) -> Result<(), Error> {
         let inner = &mut *self.inner;
         let finished = inner.protocol.finish(&mut inner.cx);

@@ -1,4 +1,5 @@
-//! Copies that are durable when they return: their bytes go home while the processor has them at hand.
+//! Copies that are durable when they return: their bytes go home while the processor has them at
+//! hand.
 
 use std::ops::Range;
 
@@ -9,15 +10,18 @@ use super::shard::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
-/// Bytes that are on their way at a time: they stay in the processor's nearest cache. With 8 KiB a copy of 64 KiB takes a seventh longer.
+/// Bytes that are on their way at a time: they stay in the processor's nearest cache. With 8 KiB a
+/// copy of 64 KiB takes a seventh longer.
 const PIECE_BYTES: u64 = 1 << 10;
 
 impl DirectPool {
-    /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and then [`DirectPool::persist_written`] do, in
-    /// one pass and around the cache. `piece` gives the bytes of a part of the range, counted from its start; where it is told so, it stores
-    /// them to the pool as well, as the program would.
+    /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and
+    /// then [`DirectPool::persist_written`] do, in one pass and around the cache. `piece` gives the
+    /// bytes of a part of the range, counted from its start; where it is told so, it stores them to
+    /// the pool as well, as the program would.
     ///
-    /// `false`: nothing was stored. These bytes go by the log, or by a call of the system, and it is the caller's to store and to persist them.
+    /// `false`: nothing was stored. These bytes go by the log, or by a call of the system, and it
+    /// is the caller's to store and to persist them.
     ///
     /// # Errors
     /// As [`DirectPool::persist_words`]. Some of the bytes may be stored.
@@ -40,9 +44,11 @@ impl DirectPool {
         while at < range.end {
             let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES);
             let start = (at - range.start) as usize;
-            // In place the program's stores are those to the medium, unless the bytes go around the cache.
+            // In place the program's stores are those to the medium, unless the bytes go around the
+            // cache.
             let data = piece(start..start + bytes as usize, !in_place || !whole);
-            // They may be of the pool, and zeros in the place of what it has lost: those do not go home.
+            // They may be of the pool, and zeros in the place of what it has lost: those do not go
+            // home.
             self.alive().map_err(|error| self.poison(error))?;
             if whole {
                 backing.stream(at, data);

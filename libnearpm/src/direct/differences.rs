@@ -1,11 +1,14 @@
-//! What of a transaction has changed. On a file bytes of the log cost more than a look at them: what is as it was is not logged.
+//! What of a transaction has changed. On a file bytes of the log cost more than a look at them:
+//! what is as it was is not logged.
 //!
-//! A typed transaction keeps the old bytes of what it adds, for an abort. At its commit the words that are as they were are left out: the pool has them
-//! already, at home or by an earlier record. Two things make that right:
+//! A typed transaction keeps the old bytes of what it adds, for an abort. At its commit the words
+//! that are as they were are left out: the pool has them already, at home or by an earlier record.
+//! Two things make that right:
 //!
-//! - typed programs store by transactions alone. Where a program may store by pointer, what it has stored before it adds a range becomes
-//!   durable with that range, and all of it is logged;
-//! - what objects have is durable with them, up to the end of their places ([`DirectPool::bytes_with_place`]).
+//! - typed programs store by transactions alone. Where a program may store by pointer, what it has
+//!   stored before it adds a range becomes durable with that range, and all of it is logged;
+//! - what objects have is durable with them, up to the end of their places
+//!   ([`DirectPool::bytes_with_place`]).
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -18,11 +21,12 @@ use crate::interval::IntervalSet;
 use crate::memory::View;
 use crate::planted::{Fault, planted};
 
-/// Bytes of a word, and of what stands in front of the bytes of an operation: what is shorter between two changes costs no more than a second operation.
+/// Bytes of a word, and of what stands in front of the bytes of an operation: what is shorter
+/// between two changes costs no more than a second operation.
 const WORD: u64 = 8;
 
-/// How far apart changes lie at most that are logged as one, behind what is a record of its own: its head, that of the next one, and the ends of
-/// their lines.
+/// How far apart changes lie at most that are logged as one, behind what is a record of its own:
+/// its head, that of the next one, and the ends of their lines.
 const HEADS: u64 = 256;
 
 /// Bytes that are looked at together.
@@ -80,7 +84,8 @@ impl Changes<'_> {
     }
 }
 
-/// Logs all of the ranges of a transaction whose old bytes are not kept, and of the others what has changed.
+/// Logs all of the ranges of a transaction whose old bytes are not kept, and of the others what has
+/// changed.
 pub(super) fn log_changed(
     records: &mut Records,
     view: &View,
@@ -132,7 +137,8 @@ impl DirectPool {
         self.mode == Mode::WorkingCopy && self.drain_is_a_call() && self.by_mechanism.is_none()
     }
 
-    /// How many bytes of its place become durable with a new object of so many: all, unless those behind it are at home as they are here.
+    /// How many bytes of its place become durable with a new object of so many: all, unless those
+    /// behind it are at home as they are here.
     pub(super) fn bytes_with_place(&self, place: &Reservation, bytes: u64) -> u64 {
         if planted(Fault::ForgetsWhatIsBehind) {
             return bytes;

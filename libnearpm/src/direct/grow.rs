@@ -11,12 +11,14 @@ use crate::options::Growth;
 use crate::pool::grow;
 
 impl DirectPool {
-    /// Makes the pool larger while it is in use; gives the bytes that it has then, which may be somewhat fewer than asked for, because chunks are
-    /// whole. A pool that has as many is left as it is.
+    /// Makes the pool larger while it is in use; gives the bytes that it has then, which may be
+    /// somewhat fewer than asked for, because chunks are whole. A pool that has as many is left as
+    /// it is.
     ///
     /// # Errors
-    /// [`Problem::BadOption`] where it was opened without [`crate::Options::growth`] for so many bytes, on a card, with a mechanism or for
-    /// the lint; [`Problem::NoSpace`], [`Problem::TooSmall`] and errors of the system leave it as it was. [`Error::ReadOnly`],
+    /// [`Problem::BadOption`] where it was opened without [`crate::Options::growth`] for so many
+    /// bytes, on a card, with a mechanism or for the lint; [`Problem::NoSpace`],
+    /// [`Problem::TooSmall`] and errors of the system leave it as it was. [`Error::ReadOnly`],
     /// [`Error::Forked`], [`Error::Poisoned`].
     pub fn grow(&self, bytes: u64) -> Result<u64, Error> {
         self.check_writable()?;
@@ -55,7 +57,8 @@ impl DirectPool {
         (bytes > most).then_some("it was not opened to grow so far (Options::growth)")
     }
 
-    /// Makes the pool larger because an object of so many bytes finds no room, or a segment of the log; `false` where it may not grow.
+    /// Makes the pool larger because an object of so many bytes finds no room, or a segment of the
+    /// log; `false` where it may not grow.
     pub(super) fn grow_for(&self, bytes: u64) -> Result<bool, Error> {
         let Some(Growth { by, most }) = self.options.growth.filter(|growth| growth.by > 0) else { return Ok(false) };
         let (now, least) = {

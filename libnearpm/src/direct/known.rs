@@ -1,18 +1,22 @@
-//! What is known to be durable, where new objects are written once: to their place, and not to the log.
+//! What is known to be durable, where new objects are written once: to their place, and not to the
+//! log.
 //!
-//! The record of such an object holds its checksum ([`Operation::Home`]). Two numbers rise with the records:
+//! The record of such an object holds its checksum ([`Operation::Home`]). Two numbers rise with the
+//! records:
 //!
 //! | number | every record up to it |
 //! |---|---|
 //! | *durable* | is durable, as this pool knows |
 //! | *shown* | is durable, and a recovery will know: a durable record says so ([`Operation::Through`]), or a word of the pool |
 //!
-//! Bytes at home that a record speaks of are changed only when the record is *shown*, because a recovery would not find them as they were. So space that a
-//! commit has freed waits here until that commit is shown: then a new object may be written to it. Where there is no other space it is given
-//! earlier, and what comes there is logged (`heap/marks.rs`).
+//! Bytes at home that a record speaks of are changed only when the record is *shown*, because a
+//! recovery would not find them as they were. So space that a commit has freed waits here until
+//! that commit is shown: then a new object may be written to it. Where there is no other space it
+//! is given earlier, and what comes there is logged (`heap/marks.rs`).
 //!
 //! Invariants:
-//! - numbers are given with the lock that remembers them, so that none is missing below a number that is durable;
+//! - numbers are given with the lock that remembers them, so that none is missing below a number
+//!   that is durable;
 //! - a record says of others that they are durable only what was so when it was built.
 //!
 //! [`Operation::Home`]: nearpm_interface::record::Operation::Home
@@ -63,7 +67,8 @@ impl Known {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Gives numbers to the records of an append, of which the last one says that others are durable. The caller has locked its shard.
+    /// Gives numbers to the records of an append, of which the last one says that others are
+    /// durable. The caller has locked its shard.
     #[inline(never)]
     pub fn issue(&self, sequence: &AtomicU64, count: u64, says: u64, names_home: bool) -> u64 {
         let mut state = self.state();

@@ -10,9 +10,9 @@ use nearpm_interface::seal;
 
 use super::DirectPool;
 use super::by_mechanism::ByMechanism;
-use super::mode_by_use;
 use super::known::Known;
 use super::lint::Linter;
+use super::mode_by_use;
 use super::once;
 use super::shard::{Alone, SHARDS, Shard};
 use super::snapshot::Snapshots;
@@ -37,8 +37,8 @@ const PAGE: u32 = PAGE_BYTES as u32;
 const RING_SHARE: u64 = 16;
 const MOST_RING: u64 = 1 << 20;
 
-/// Takes room on the medium, where the file has holes: for everything that a program may store to in place; else for what is in use, and what
-/// comes into use gets its room then.
+/// Takes room on the medium, where the file has holes: for everything that a program may store to
+/// in place; else for what is in use, and what comes into use gets its room then.
 fn secure(medium: &Medium, head: &PoolHead, heap: &Heap, mode: Mode) -> Result<(), Error> {
     let backing = medium.backing();
     if mode == Mode::InPlace {
@@ -67,7 +67,8 @@ fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64
 impl PoolType for DirectPool {
     const BY_OFFSETS: bool = false;
 
-    /// One ring, small where no mechanism is to use it, spare pages for shadow paging alone, sealed tables.
+    /// One ring, small where no mechanism is to use it, spare pages for shadow paging alone, sealed
+    /// tables.
     fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
         let ring = match options.mechanism {
             None => MIN_RING_BYTES,
@@ -106,7 +107,8 @@ impl PoolType for DirectPool {
         let mechanism = options.mechanism.filter(|_| !options.read_only && !options.copy_on_write);
         let view = match (address, mechanism) {
             (Some(address), _) => View::in_place(address, medium.bytes()),
-            // Pages of a file that are private once they are stored to would show what moves there until then.
+            // Pages of a file that are private once they are stored to would show what moves there
+            // until then.
             (None, Some(Mechanism::Shadow)) => medium.backing().copied(&heap.ranges_in_use())?,
             (None, _) => medium.backing().working_copy(&heap.ranges_in_use())?,
         };
@@ -178,14 +180,16 @@ impl PoolType for DirectPool {
 }
 
 impl DirectPool {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL` and opens it. Nothing is left behind when that fails, or when
-    /// the process is killed meanwhile. 0 bytes: the pool fills a file that exists, whose first page is blank.
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL` and opens it. Nothing is
+    /// left behind when that fails, or when the process is killed meanwhile. 0 bytes: the pool
+    /// fills a file that exists, whose first page is blank.
     pub fn create(location: &str, bytes: u64, options: &Options) -> Result<DirectPool, Error> {
         pool::create(options, location, bytes, |_| Ok(()))
     }
 
-    /// As [`DirectPool::create`], and the pool is there together with what `fill` has committed, or not at all: it gets its name
-    /// behind that. On a card it has its name before, and is removed if `fill` fails.
+    /// As [`DirectPool::create`], and the pool is there together with what `fill` has committed, or
+    /// not at all: it gets its name behind that. On a card it has its name before, and is removed
+    /// if `fill` fails.
     ///
     /// # Errors
     /// As [`DirectPool::create`]; those of `fill`.
@@ -262,7 +266,8 @@ impl DirectPool {
         if let Some(linter) = &self.linter {
             linter.close(self);
         }
-        // The program may have seen zeros in the place of what was lost: the next open recovers what is durable.
+        // The program may have seen zeros in the place of what was lost: the next open recovers
+        // what is durable.
         self.alive().map_err(|error| self.poison(error))?;
         let mut mechanism = self.settled()?;
         let turn = self.truncation()?;
@@ -280,7 +285,8 @@ impl DirectPool {
         self.drop_segments(&segments)?;
         self.medium.put_word(POOL_CONFIRMED, 0);
         self.note_use(&shards);
-        // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses next is spoilt by a word that stays.
+        // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses
+        // next is spoilt by a word that stays.
         self.medium.drain()?;
         self.medium.put_word(POOL_APPLIED, 0);
         self.medium.drain()?;
@@ -303,7 +309,8 @@ impl Drop for DirectPool {
     }
 }
 
-/// The index of a recovered pool's heap. The pool may grow to `most` bytes; the log may always have `kept` chunks.
+/// The index of a recovered pool's heap. The pool may grow to `most` bytes; the log may always have
+/// `kept` chunks.
 pub(super) fn load_heap(backing: &Backing, head: &PoolHead, kept: u64, most: u64) -> Result<Heap, Error> {
     let tables = HeapTables::load(
         HeapLayout::of(head),

@@ -1,9 +1,10 @@
 //! The lint of direct pools: what a program stores, held against what it says that it stores.
 //!
-//! A pool that is opened with a [`Lint`] keeps two more copies of its heap: what was seen last, and what is durable. At each begin, add, commit, abort and
-//! persist, and when the pool is closed, the chunks in use are compared with them. That takes twice the memory of the heap, and at each of these calls the
-//! time to read it. A store of the bytes that are there already is not seen. With several threads a fault may be put down to the transaction that ends
-//! first.
+//! A pool that is opened with a [`Lint`] keeps two more copies of its heap: what was seen last, and
+//! what is durable. At each begin, add, commit, abort and persist, and when the pool is closed, the
+//! chunks in use are compared with them. That takes twice the memory of the heap, and at each of
+//! these calls the time to read it. A store of the bytes that are there already is not seen. With
+//! several threads a fault may be put down to the transaction that ends first.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -145,7 +146,8 @@ impl Linter {
         }
     }
 
-    /// A transaction begins: what differs was stored outside of transactions, unless another one is open.
+    /// A transaction begins: what differs was stored outside of transactions, unless another one is
+    /// open.
     pub fn begin(&self, pool: &DirectPool, key: usize) {
         let state = &mut *self.lock();
         if state.open.is_empty() {

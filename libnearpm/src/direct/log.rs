@@ -14,10 +14,12 @@ const SEGMENT_HEAD: u64 = SegmentHead::SIZE as u64;
 /// Most memory that a lane keeps for the copies of its records.
 const KEPT_BYTES: usize = 2 << 20;
 
-/// Records of so many bytes are read back from the log: a long read is fast, and a long copy is not.
+/// Records of so many bytes are read back from the log: a long read is fast, and a long copy is
+/// not.
 const LONG_RECORD: usize = 16 << 10;
 
-/// So many bytes are worth a truncation, if they go home at once then: new objects, and long ranges.
+/// So many bytes are worth a truncation, if they go home at once then: new objects, and long
+/// ranges.
 pub(super) const WORTH_A_TRUNCATION: u64 = 64 << 10;
 
 /// Who appends.
@@ -92,7 +94,8 @@ const LEAST_AHEAD: u64 = 64 << 10;
 const MOST_AHEAD: u64 = 1 << 20;
 
 impl Segment {
-    /// Records will have its bytes up to `end`: what comes behind is made ready for many of them together, where that is worth something.
+    /// Records will have its bytes up to `end`: what comes behind is made ready for many of them
+    /// together, where that is worth something.
     #[cold]
     fn write_ahead(&mut self, backing: &Backing, end: u64) {
         let more = self.ahead.clamp(LEAST_AHEAD, MOST_AHEAD);
@@ -193,14 +196,16 @@ pub(crate) struct Lane {
     pub promises: u32,
 }
 
-/// Bytes that must be free for a record of `stride` bytes. Behind undo records a line is left, for the record that says that the
-/// transaction was taken back: an abort must not fail for lack of space.
+/// Bytes that must be free for a record of `stride` bytes. Behind undo records a line is left, for
+/// the record that says that the transaction was taken back: an abort must not fail for lack of
+/// space.
 pub(super) fn room_for(kind: Kind, stride: u64) -> u64 {
     stride + if kind == Kind::Undo { LINE_U64 } else { 0 }
 }
 
 impl Lane {
-    /// Whether records fit for which there must be so much [room](room_for), given that records up to `applied` are dead.
+    /// Whether records fit for which there must be so much [room](room_for), given that records up
+    /// to `applied` are dead.
     pub fn fits(&self, records: impl Iterator<Item = (u64, u64)>, applied: u64) -> bool {
         let Some(segment) = self.segments.get(self.current) else { return false };
         let (mut cursor, mut end) = (self.cursor, segment.bytes);
@@ -304,7 +309,8 @@ impl Lane {
         }
     }
 
-    /// Takes away all segments that hold nothing that counts: there is space for others when records come.
+    /// Takes away all segments that hold nothing that counts: there is space for others when
+    /// records come.
     pub fn drop_dead(&mut self, applied: u64, mut drop: impl FnMut(Segment)) {
         if self.promises > 0 {
             return;
@@ -330,7 +336,8 @@ impl Lane {
         };
     }
 
-    /// The place of a record that fits, in which segment it is; `next` is where a free one is looked for.
+    /// The place of a record that fits, in which segment it is; `next` is where a free one is
+    /// looked for.
     #[inline]
     fn take_place(&mut self, kind: Kind, stride: u64, next: &mut usize, applied: u64, backing: &Backing) -> u64 {
         if self.cursor + room_for(kind, stride) > self.segments[self.current].bytes {
@@ -348,7 +355,8 @@ impl Lane {
         at
     }
 
-    /// Writes long records that fit, of old bytes, without their heads, and adds them to `to`, which has room for them.
+    /// Writes long records that fit, of old bytes, without their heads, and adds them to `to`,
+    /// which has room for them.
     #[cfg_attr(test, track_caller)]
     pub fn append_headless(
         &mut self,
@@ -361,7 +369,8 @@ impl Lane {
             let last = self.segments[self.current].last;
             self.held = Some(Held { current: self.current, cursor: self.cursor, last });
             self.promises += 1;
-            // Nobody takes the place that an abort goes back to, not even where no record fits behind it.
+            // Nobody takes the place that an abort goes back to, not even where no record fits
+            // behind it.
             self.segments[self.current].last = TO_COME;
         }
         let mut next = 0;
@@ -376,7 +385,8 @@ impl Lane {
         }
     }
 
-    /// Records without heads got them, the newest of which has a number; or none will, and their places are free.
+    /// Records without heads got them, the newest of which has a number; or none will, and their
+    /// places are free.
     pub fn end_headless(&mut self, newest: Option<u64>) {
         let Some(held) = self.held.take() else { return };
         self.promises -= 1;
@@ -389,7 +399,8 @@ impl Lane {
         }
     }
 
-    /// Writes records that fit. They count when a drain follows. Long ones that are `at_home` need no more.
+    /// Writes records that fit. They count when a drain follows. Long ones that are `at_home` need
+    /// no more.
     #[cfg_attr(test, track_caller)]
     pub fn append(
         &mut self,

@@ -1,19 +1,21 @@
 //! Pools whose objects the program reaches by pointer.
 //!
-//! The program sees the pool as memory, from [`DirectPool::base`] on, and stores to it with plain stores. What it changes in a
-//! transaction it names first, by [`Transaction::add`]. This is the interface under C programs, where stores cannot be seen, and under
-//! everything that is to be as fast as the processor is.
+//! The program sees the pool as memory, from [`DirectPool::base`] on, and stores to it with plain
+//! stores. What it changes in a transaction it names first, by [`Transaction::add`]. This is the
+//! interface under C programs, where stores cannot be seen, and under everything that is to be as
+//! fast as the processor is.
 //!
 //! | mode | the program works on | a snapshot | a commit |
 //! |---|---|---|---|
 //! | [`Mode::InPlace`] | persistent memory itself | durable before the program may store: one fence | two fences |
 //! | [`Mode::WorkingCopy`] | a volatile copy (of a file a private mapping: pages that nobody stores to cost nothing) | a copy in ordinary memory | one fence; in persistent memory one more for new objects of 512 B and more, and for ranges of 16 KiB and more; three more for transactions that add more than 2 MiB |
 //!
-//! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the pool is opened. What a record holds is written home
-//! when its segment is full (a *truncation*), so that bytes that change often go home once.
+//! Both write one log ([`nearpm_interface::record`]), which `recovery/segments.rs` reads when the
+//! pool is opened. What a record holds is written home when its segment is full (a *truncation*),
+//! so that bytes that change often go home once.
 //!
-//! A working copy's commits go home by records, or by a mechanism that the options choose ([`crate::Options::mechanism`]), whose copies are
-//! commands where the pool is on a card.
+//! A working copy's commits go home by records, or by a mechanism that the options choose
+//! ([`crate::Options::mechanism`]), whose copies are commands where the pool is on a card.
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,11 +46,11 @@ mod by_mechanism;
 mod copies;
 mod differences;
 mod grow;
-mod mode_by_use;
 mod known;
 mod lifetime;
 mod lint;
 mod log;
+mod mode_by_use;
 mod old;
 mod once;
 #[cfg(test)]
@@ -59,7 +61,8 @@ mod records;
 mod shard;
 mod snapshot;
 mod state;
-/// What the number of the newest record is made of; the tests that try every order of events give them another one.
+/// What the number of the newest record is made of; the tests that try every order of events give
+/// them another one.
 mod sync {
     pub use std::sync::atomic::{AtomicU64, Ordering};
     pub use std::sync::{Mutex, MutexGuard};

@@ -1,8 +1,9 @@
 //! How a program has used a pool: in which mode the next one is likely to be the faster.
 //!
-//! A working copy makes small transactions fast, and bytes that become durable outside of transactions slow, because it has two copies to write; in place it is
-//! the other way round. Which a program does mostly is known when it closes the pool, and it is likely to do so again. Either mode keeps all that is promised, so
-//! that a wrong guess costs time alone.
+//! A working copy makes small transactions fast, and bytes that become durable outside of
+//! transactions slow, because it has two copies to write; in place it is the other way round. Which
+//! a program does mostly is known when it closes the pool, and it is likely to do so again. Either
+//! mode keeps all that is promised, so that a wrong guess costs time alone.
 
 use std::sync::MutexGuard;
 
@@ -14,8 +15,9 @@ use super::{DirectPool, Mode};
 use crate::memory::Medium;
 use crate::options::Options;
 
-/// A transaction is faster in a working copy by as much as so many bytes outside of transactions are slower there: 800 ns, and 0.08 ns a byte. Both are of
-/// `docs/pmdk-benchmark.md`: additions of 8 bytes, and copies of 64 KiB.
+/// A transaction is faster in a working copy by as much as so many bytes outside of transactions
+/// are slower there: 800 ns, and 0.08 ns a byte. Both are of `docs/pmdk-benchmark.md`: additions of
+/// 8 bytes, and copies of 64 KiB.
 const BYTES_A_TRANSACTION: u64 = 10_000;
 
 /// Who does less says nothing of those that follow.
@@ -25,8 +27,8 @@ const LEAST_TRANSACTIONS: u64 = LEAST_BYTES / BYTES_A_TRANSACTION;
 const WORKING_COPY: u64 = 1;
 const IN_PLACE: u64 = 2;
 
-/// The mode of a pool that is opened: what was asked for, or what the last program would have been the faster in, where that is to be chosen and this medium
-/// allows both.
+/// The mode of a pool that is opened: what was asked for, or what the last program would have been
+/// the faster in, where that is to be chosen and this medium allows both.
 pub(super) fn mode(asked: Mode, options: &Options, medium: &Medium) -> Mode {
     let may_choose = options.mode_by_use
         && asked == Mode::WorkingCopy

@@ -1,8 +1,11 @@
-//! Old bytes of large transactions in a working copy, which the log keeps instead of memory and new bytes.
+//! Old bytes of large transactions in a working copy, which the log keeps instead of memory and new
+//! bytes.
 //!
-//! A transaction copies what it adds to memory, for an abort; its commit copies the new bytes to the log, and then home. Of what is larger than a
-//! cache each of these is a pass over memory. So once a transaction has added much, the old bytes of further long ranges go to the log at once, around
-//! the cache: an abort reads them there, and the commit copies the new ones home without another record of them.
+//! A transaction copies what it adds to memory, for an abort; its commit copies the new bytes to
+//! the log, and then home. Of what is larger than a cache each of these is a pass over memory. So
+//! once a transaction has added much, the old bytes of further long ranges go to the log at once,
+//! around the cache: an abort reads them there, and the commit copies the new ones home without
+//! another record of them.
 //!
 //! | step | durable behind it |
 //! |---|---|
@@ -11,8 +14,9 @@
 //! | new bytes go home | they; a recovery takes them back |
 //! | the commit record, with everything else | the transaction |
 //!
-//! The shard is locked from the heads to the commit record, so that no truncation comes between them: a truncation during the transaction need
-//! not know of it. What is at home is the old bytes as long as nothing that a recovery would replay names them; the commit sees to that first.
+//! The shard is locked from the heads to the commit record, so that no truncation comes between
+//! them: a truncation during the transaction need not know of it. What is at home is the old bytes
+//! as long as nothing that a recovery would replay names them; the commit sees to that first.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -21,7 +25,7 @@ use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::lines_of;
 use nearpm_interface::record::{Kind, RecordHead};
 
-use super::log::{Unsealed, Stamp, Writer};
+use super::log::{Stamp, Unsealed, Writer};
 use super::persist::Copied;
 use super::pool::COMMIT_LANE;
 use super::records::{LONG_RANGE, Record, Records};
@@ -32,8 +36,9 @@ use super::{DirectPool, Mode, Transaction};
 use crate::error::{Error, Problem};
 use crate::planted::{Fault, planted};
 
-/// A transaction keeps so many old bytes in memory before the log gets long ranges: they may still be in a cache at the commit. In tests they are few,
-/// so that small pools have transactions of both kinds.
+/// A transaction keeps so many old bytes in memory before the log gets long ranges: they may still
+/// be in a cache at the commit. In tests they are few, so that small pools have transactions of
+/// both kinds.
 pub(super) const MOST_SAVED: usize = if cfg!(test) { 1500 } else { 2 << 20 };
 
 impl Transaction {
@@ -53,7 +58,8 @@ impl Transaction {
         is_much && by_fences && !state.promised
     }
 
-    /// Writes the old bytes of a range to the log. `false`: it has no room, and they are kept as those of others.
+    /// Writes the old bytes of a range to the log. `false`: it has no room, and they are kept as
+    /// those of others.
     ///
     /// # Errors
     /// [`Error::NoMemory`]; what poisons the pool.
@@ -115,7 +121,8 @@ impl DirectPool {
         drained.and_then(|()| self.alive()).map_err(|error| self.poison(error))
     }
 
-    /// Commits a transaction whose log has old bytes: `records` hold all else, `parts` are the ranges that they name. Gives the number of the commit.
+    /// Commits a transaction whose log has old bytes: `records` hold all else, `parts` are the
+    /// ranges that they name. Gives the number of the commit.
     ///
     /// # Errors
     /// [`Error::Full`], and nothing has changed; what poisons the pool.

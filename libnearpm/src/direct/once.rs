@@ -1,7 +1,9 @@
-//! New objects that are written once: to their place, where the log would have them otherwise, and later that place as well.
+//! New objects that are written once: to their place, where the log would have them otherwise, and
+//! later that place as well.
 //!
-//! Nobody refers to a new object before its commit, and its record holds its checksum: one synchronisation makes both durable, and a recovery takes the
-//! record for torn where the bytes do not match. See decision 24, and `known.rs` for when bytes at home may change.
+//! Nobody refers to a new object before its commit, and its record holds its checksum: one
+//! synchronisation makes both durable, and a recovery takes the record for torn where the bytes do
+//! not match. See decision 24, and `known.rs` for when bytes at home may change.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -15,8 +17,9 @@ use super::state::WORD_BYTES;
 use crate::error::Error;
 use crate::planted::{Fault, planted};
 
-/// Objects of at least so many bytes are written once, unless the options say otherwise: shorter ones fill the blocks of the log better than blocks of their own. In tests they are
-/// short, so that small pools have objects of both kinds.
+/// Objects of at least so many bytes are written once, unless the options say otherwise: shorter
+/// ones fill the blocks of the log better than blocks of their own. In tests they are short, so
+/// that small pools have objects of both kinds.
 pub(super) const LEAST: u64 = if cfg!(test) { 700 } else { 2048 };
 
 /// Bytes that one checksum is of, at most.
@@ -36,8 +39,8 @@ impl DirectPool {
         if self.writes_once { sums_of(bytes) * WORD_BYTES } else { 0 }
     }
 
-    /// Whether a new object may be written to its place: no record that is not dead names bytes there, and the space was not freed by a record that a
-    /// recovery may miss.
+    /// Whether a new object may be written to its place: no record that is not dead names bytes
+    /// there, and the space was not freed by a record that a recovery may miss.
     pub(super) fn may_go_home(&self, range: &Range<u64>) -> bool {
         let is_free = || !self.writes_once || self.heap.freed_by(range) <= self.known.shown();
         !self.heap.may_be_logged(range) && (is_free() || planted(Fault::ReusesFreedSpace))
@@ -48,7 +51,8 @@ impl DirectPool {
         self.writes_once && bytes >= self.once_from && self.heap.has_plenty()
     }
 
-    /// New objects that lie side by side, as one range: what a place has beyond its object is nobody's.
+    /// New objects that lie side by side, as one range: what a place has beyond its object is
+    /// nobody's.
     fn joined(&self, ranges: &mut Vec<Range<u64>>) {
         ranges.sort_unstable_by_key(|range| range.start);
         let mut count = 0;
@@ -65,7 +69,8 @@ impl DirectPool {
         ranges.truncate(count);
     }
 
-    /// Writes new objects to their places, and adds their checksums. They are durable with the next drain.
+    /// Writes new objects to their places, and adds their checksums. They are durable with the next
+    /// drain.
     pub(super) fn write_once(&self, ranges: &mut Vec<Range<u64>>, sums: &mut Vec<HomeSum>) -> Result<(), Error> {
         if ranges.is_empty() {
             return Ok(());
@@ -111,7 +116,8 @@ impl DirectPool {
         Ok((range.start, (range.end - range.start) as u32, sum))
     }
 
-    /// Up to which number the records that are built may say that others are durable; 0 for nothing that is worth saying.
+    /// Up to which number the records that are built may say that others are durable; 0 for nothing
+    /// that is worth saying.
     pub(super) fn says_durable(&self, records: &Records) -> u64 {
         if !self.writes_once || records.is_empty() {
             return 0;
@@ -120,7 +126,8 @@ impl DirectPool {
         if durable > self.applied.load(Ordering::Relaxed) { durable } else { 0 }
     }
 
-    /// A commit has freed objects: their space serves others, at once or when a recovery is sure to know of the commit.
+    /// A commit has freed objects: their space serves others, at once or when a recovery is sure to
+    /// know of the commit.
     pub(super) fn release_freed(&self, commit: u64, objects: &[u64]) {
         if !self.writes_once || planted(Fault::ReusesFreedSpace) {
             return objects.iter().for_each(|&object| self.heap.release(object));
@@ -136,7 +143,8 @@ impl DirectPool {
         self.known.ready(|object| self.heap.release(object));
     }
 
-    /// All freed space serves others: what comes there is logged, unless it has been shown by then that it is free.
+    /// All freed space serves others: what comes there is logged, unless it has been shown by then
+    /// that it is free.
     pub(super) fn release_early(&self) -> bool {
         self.writes_once && self.known.all_freed(|(record, object)| self.heap.release_early(object, record))
     }

@@ -1,8 +1,10 @@
-//! What threads of a direct pool share without one mutex, in every order of events that the memory model allows (loom), up to a number of preemptions.
+//! What threads of a direct pool share without one mutex, in every order of events that the memory
+//! model allows (loom), up to a number of preemptions.
 //!
-//! That is the heap index: objects are taken from a run by the thread whose arena has it, and freed by any other. And it is the number of the newest
-//! record that nobody has waited for, by which a commit depends on those of other threads. The files are the library's, with loom's atomics and locks in
-//! the place of the system's.
+//! That is the heap index: objects are taken from a run by the thread whose arena has it, and freed
+//! by any other. And it is the number of the newest record that nobody has waited for, by which a
+//! commit depends on those of other threads. The files are the library's, with loom's atomics and
+//! locks in the place of the system's.
 
 #[path = "../heap/index/mod.rs"]
 #[allow(
@@ -23,8 +25,9 @@ mod sync {
 
     use loom::sync::atomic::fence;
 
-    /// loom takes sequentially consistent accesses for acquire and release. A fence in front of each gives them their one order
-    /// back; that it orders other accesses as well, the index must not rely on.
+    /// loom takes sequentially consistent accesses for acquire and release. A fence in front of
+    /// each gives them their one order back; that it orders other accesses as well, the index must
+    /// not rely on.
     fn order(of: Ordering) {
         if of == Ordering::SeqCst {
             fence(of);
@@ -98,7 +101,8 @@ fn ground() -> (PoolHead, Medium) {
     (head, medium)
 }
 
-/// Runs a program with a heap of one chunk in every order of events with so many preemptions, and prints how many there are.
+/// Runs a program with a heap of one chunk in every order of events with so many preemptions, and
+/// prints how many there are.
 fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static) {
     let (head, medium) = ground();
     explore_any(preemptions, move || {
@@ -178,7 +182,8 @@ fn in_every_order_threads_take_what_nobody_else_has() {
     });
 }
 
-/// Two threads free objects of a full run while the thread in whose arena it is takes so many and leaves it.
+/// Two threads free objects of a full run while the thread in whose arena it is takes so many and
+/// leaves it.
 fn free_while_the_arena_leaves(preemptions: usize, more: usize) {
     explore(preemptions, move |heap| {
         let mut arena = Arena::default();
@@ -253,7 +258,8 @@ fn in_every_order_an_object_is_freed_by_one() {
     });
 }
 
-/// Of truncations and those who append, each under its shard's lock as in `append.rs` and `truncate.rs`; who asks holds none.
+/// Of truncations and those who append, each under its shard's lock as in `append.rs` and
+/// `truncate.rs`; who asks holds none.
 #[test]
 fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
     explore(2, |heap| {
@@ -287,7 +293,8 @@ fn in_every_order_what_a_truncation_has_not_taken_home_counts_as_pending() {
     });
 }
 
-/// The log of two shards, with what is in it and what of that is durable: a bit for each record, which all threads see at once.
+/// The log of two shards, with what is in it and what of that is durable: a bit for each record,
+/// which all threads see at once.
 struct Log {
     unacknowledged: Unacknowledged,
     sequence: Word,

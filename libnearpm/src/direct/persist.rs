@@ -16,19 +16,24 @@ use crate::error::Error;
 use crate::memory::Backing;
 use crate::options::Durability;
 
-/// Ranges of up to so many bytes go home through the cache, which has them for the next time; longer ones go around it.
+/// Ranges of up to so many bytes go home through the cache, which has them for the next time;
+/// longer ones go around it.
 const CACHED: u64 = 4096;
 
-/// As [`CACHED`], where all bytes are new: a write-back of so many dirty lines takes longer than stores around the cache.
+/// As [`CACHED`], where all bytes are new: a write-back of so many dirty lines takes longer than
+/// stores around the cache.
 const SHORT: u64 = 512;
 
-/// Bytes that go around the cache at a time: what holds them on the way stays in the processor's nearest cache.
+/// Bytes that go around the cache at a time: what holds them on the way stays in the processor's
+/// nearest cache.
 const STREAMED: usize = 4096;
 
-/// So many persists of a thread go by the log before what is there is brought home: a truncation takes as long as a few of them.
+/// So many persists of a thread go by the log before what is there is brought home: a truncation
+/// takes as long as a few of them.
 const LOGGED_PERSISTS: u32 = 32;
 
-/// More bytes than this are durable by the log as soon as at home: they go around the cache either way, in one piece there.
+/// More bytes than this are durable by the log as soon as at home: they go around the cache either
+/// way, in one piece there.
 const AS_FAST_BY_LOG: u64 = 2048;
 
 /// Longer ranges that are made durable outside of transactions are written home, behind no log.
@@ -45,8 +50,8 @@ pub(super) enum Copied {
     Changed,
     /// Most differ from what is there, so that nobody looks.
     Written,
-    /// Most differ, and nobody relies on what is there before another record: of a new object, or of what a recovery stores over. By way of no
-    /// buffer.
+    /// Most differ, and nobody relies on what is there before another record: of a new object, or
+    /// of what a recovery stores over. By way of no buffer.
     Covered,
 }
 
@@ -57,7 +62,8 @@ fn is_same(one: &[u8; LINE], other: &[u8; LINE]) -> bool {
     one.iter().zip(other).fold(0, |all, (one, other)| all | u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other)) == 0
 }
 
-/// Stores those lines that differ from what is at home: one that is not stored to is not dirty, and its write-back is cheap.
+/// Stores those lines that differ from what is at home: one that is not stored to is not dirty, and
+/// its write-back is cheap.
 fn store_changed(backing: &Backing, start: u64, bytes: &[u8]) {
     const LOOK: usize = 8 * LINE;
     let mut home = [0; LOOK];
@@ -88,8 +94,8 @@ fn store_changed(backing: &Backing, start: u64, bytes: &[u8]) {
     }
 }
 
-/// The next piece of a range that goes around the cache, of up to so many bytes: up to the next line, then lines, then what is left of one. Whether
-/// it is whole lines.
+/// The next piece of a range that goes around the cache, of up to so many bytes: up to the next
+/// line, then lines, then what is left of one. Whether it is whole lines.
 pub(super) fn next_piece(range: Range<u64>, most: u64) -> (u64, bool) {
     let left = range.end - range.start;
     let lines = left / LINE_U64 * LINE_U64;
@@ -135,10 +141,12 @@ impl DirectPool {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
-        // The space may have been freed by a commit that is not durable: an object that may live again must keep its bytes.
+        // The space may have been freed by a commit that is not durable: an object that may live
+        // again must keep its bytes.
         self.wait_for_records()?;
         if self.heap.may_be_logged(range) || self.writes_once {
-            // Records of what was here before would be written over it, and records that speak of bytes here would not find them.
+            // Records of what was here before would be written over it, and records that speak of
+            // bytes here would not find them.
             self.truncate_beside(&self.truncation()?)?;
         }
         self.copy_home(range, what, &mut Vec::new())
@@ -147,7 +155,8 @@ impl DirectPool {
     /// Copies bytes of the view home. They are durable with the next drain of this thread.
     ///
     /// # Errors
-    /// The view has lost bytes, whose place zeros took: those do not go home, unless the bytes there are [covered](Copied::Covered).
+    /// The view has lost bytes, whose place zeros took: those do not go home, unless the bytes
+    /// there are [covered](Copied::Covered).
     #[cfg_attr(test, track_caller)]
     pub(super) fn copy_home(&self, range: &Range<u64>, what: Copied, piece: &mut Vec<u8>) -> Result<(), Error> {
         let all_new = what != Copied::Changed;
@@ -163,7 +172,8 @@ impl DirectPool {
             } else {
                 store_changed(backing, range.start, piece)
             }
-            // Also what is at home already: it may be there by another thread that has not begun to write it back.
+            // Also what is at home already: it may be there by another thread that has not begun to
+            // write it back.
             backing.write_back(range.start, bytes);
             return Ok(());
         }
@@ -192,8 +202,9 @@ impl DirectPool {
         Ok(())
     }
 
-    /// Makes bytes durable that the program has stored outside of transactions. Several ranges of one call share their fence.
-    /// From a working copy they become durable all together or not at all, unless one of them has more than 64 KiB.
+    /// Makes bytes durable that the program has stored outside of transactions. Several ranges of
+    /// one call share their fence. From a working copy they become durable all together or not at
+    /// all, unless one of them has more than 64 KiB.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
         self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
@@ -214,16 +225,21 @@ impl DirectPool {
         self.bring_home()
     }
 
-    /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it returns everything is durable, and a crash before that
-    /// leaves of each aligned word of eight bytes the old or the new value, in any order. In memory whose caches are written back by instructions that takes no log.
+    /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it
+    /// returns everything is durable, and a crash before that leaves of each aligned word of eight
+    /// bytes the old or the new value, in any order. In memory whose caches are written back by
+    /// instructions that takes no log.
     ///
     /// # Errors
-    /// As [`DirectPool::persist`]: [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::NoMemory`]; what the medium refuses poisons the pool.
+    /// As [`DirectPool::persist`]: [`Error::OutOfRange`], [`Error::NotAllocated`],
+    /// [`Error::ReadOnly`], [`Error::Forked`], [`Error::NoMemory`]; what the medium refuses poisons
+    /// the pool.
     pub fn persist_words(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.persist_unlogged(ranges, Copied::Changed)
     }
 
-    /// As [`DirectPool::persist_words`] of a range that has just been written as a whole, as by a copy or a fill: what is at home is not compared with it.
+    /// As [`DirectPool::persist_words`] of a range that has just been written as a whole, as by a
+    /// copy or a fill: what is at home is not compared with it.
     ///
     /// # Errors
     /// As [`DirectPool::persist_words`].
@@ -240,8 +256,8 @@ impl DirectPool {
         if let Some(by) = &self.by_mechanism {
             return self.persist_by_mechanism(by, ranges);
         }
-        // On a file each way synchronises once, and the log takes fewer blocks. Where records that are not home yet name the bytes, a
-        // recovery would write those over what goes home now.
+        // On a file each way synchronises once, and the log takes fewer blocks. Where records that
+        // are not home yet name the bytes, a recovery would write those over what goes home now.
         if self.medium.backing().drains_for_all() {
             return self.persist_by_log(ranges);
         }
@@ -265,8 +281,10 @@ impl DirectPool {
         ranges.iter().any(|range| self.heap.may_be_logged(range))
     }
 
-    /// A persist that goes by the log keeps its chunk among those that the log names, so that the next one has to go there too. Now and then what is in
-    /// the log is brought home, so that a program that leaves off with transactions leaves off with the log. Gives whether no record names the ranges now.
+    /// A persist that goes by the log keeps its chunk among those that the log names, so that the
+    /// next one has to go there too. Now and then what is in the log is brought home, so that a
+    /// program that leaves off with transactions leaves off with the log. Gives whether no record
+    /// names the ranges now.
     #[cold]
     fn bring_often_logged_home(&self, ranges: &[Range<u64>]) -> Result<bool, Error> {
         if bytes_of(ranges) > AS_FAST_BY_LOG {
@@ -307,7 +325,8 @@ impl DirectPool {
         }
         self.shards[slot].lock().records = records;
         done?;
-        // The record depends on asynchronous commits: those of other threads may have been on their way into the log when it was drained.
+        // The record depends on asynchronous commits: those of other threads may have been on their
+        // way into the log when it was drained.
         self.wait_for_records()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             // What is there is all that there is of it, should the view have lost bytes.
@@ -355,8 +374,8 @@ impl DirectPool {
         Ok(())
     }
 
-    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as memory itself would. They are
-    /// durable with the next drain.
+    /// A program may store without a transaction or a persist: an orderly end keeps such stores, as
+    /// memory itself would. They are durable with the next drain.
     ///
     /// # Errors
     /// Something was lost, whose place zeros took: those do not go home.

@@ -31,8 +31,8 @@ pub(super) const COMMIT_LANE: usize = 0;
 /// Bytes of private pages that get their memory at once.
 const POPULATE_BYTES: u64 = 256 * 1024;
 
-/// An open pool. All of it may be used by several threads at once; a transaction belongs to one. Dropping it closes it, and
-/// keeps errors to itself.
+/// An open pool. All of it may be used by several threads at once; a transaction belongs to one.
+/// Dropping it closes it, and keeps errors to itself.
 pub struct DirectPool {
     pub(super) view: View,
     pub(super) medium: Arc<Medium>,
@@ -50,7 +50,8 @@ pub struct DirectPool {
     pub(super) let_go_at: AtomicU64,
     /// Newest record of an asynchronous commit that may not be durable, 0 for none.
     pub(super) unacknowledged: Unacknowledged,
-    /// New objects are written once, to their place and not to the log: on a file, where bytes cost more than checksums.
+    /// New objects are written once, to their place and not to the log: on a file, where bytes cost
+    /// more than checksums.
     pub(super) writes_once: bool,
     /// Bytes from which new objects are written once.
     pub(super) once_from: u64,
@@ -151,7 +152,8 @@ impl DirectPool {
         self.heap.usable_bytes(object).ok_or(Error::NotAllocated { offset: object })
     }
 
-    /// The allocated object that follows an offset (0: the first), in rising order; committed ones only.
+    /// The allocated object that follows an offset (0: the first), in rising order; committed ones
+    /// only.
     pub fn next_object(&self, after: u64) -> Option<u64> {
         self.heap.next_object(after)
     }
@@ -197,7 +199,8 @@ impl DirectPool {
         if self.options.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
-    /// Whether this process opened the pool. In a child of `fork` it is the parent's: nothing is changed, nor does closing it.
+    /// Whether this process opened the pool. In a child of `fork` it is the parent's: nothing is
+    /// changed, nor does closing it.
     #[inline]
     pub fn belongs_here(&self) -> bool {
         self.process.is_current()
@@ -247,7 +250,8 @@ impl DirectPool {
         heap.start <= range.start && range.start <= range.end && range.end <= heap.end
     }
 
-    /// Whether all bytes of a range lie in chunks that hold objects or reservations. Other chunks may become part of the log at any time.
+    /// Whether all bytes of a range lie in chunks that hold objects or reservations. Other chunks
+    /// may become part of the log at any time.
     pub fn holds_objects(&self, range: &Range<u64>) -> bool {
         self.is_in_heap(range) && (range.is_empty() || self.heap.holds_objects(range))
     }
@@ -269,7 +273,8 @@ impl DirectPool {
         self.heap.is_reserved(offset)
     }
 
-    /// Takes space for an object. Its bytes are what the space held before. A crash or [`DirectPool::cancel`] gives it back.
+    /// Takes space for an object. Its bytes are what the space held before. A crash or
+    /// [`DirectPool::cancel`] gives it back.
     pub fn reserve(&self, bytes: u64) -> Result<Reservation, Error> {
         self.check_writable()?;
         let slot = slot();
@@ -304,7 +309,8 @@ impl DirectPool {
         self.heap.reserve(&mut shard.arena, bytes, Runs::Elsewhere, fresh)
     }
 
-    /// Takes space where there is little: also some that waits, that other threads have, that the log has, and that comes by growth.
+    /// Takes space where there is little: also some that waits, that other threads have, that the
+    /// log has, and that comes by growth.
     #[cold]
     fn reserve_where_scarce(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
         if self.release_early() {
@@ -316,7 +322,8 @@ impl DirectPool {
         self.reserve_elsewhere(slot, bytes)
     }
 
-    /// Takes other space than what has no room on the medium: what waits has some. It is listed behind the run that has none, and found first.
+    /// Takes other space than what has no room on the medium: what waits has some. It is listed
+    /// behind the run that has none, and found first.
     #[cold]
     fn reserve_with_room(
         &self,
@@ -342,7 +349,8 @@ impl DirectPool {
         Ok(reserved)
     }
 
-    /// Takes space where the thread and the lists have none: from other threads, from the log, and by growth.
+    /// Takes space where the thread and the lists have none: from other threads, from the log, and
+    /// by growth.
     fn reserve_elsewhere(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
         loop {
             match self.reserve_from_others(slot, bytes) {
@@ -352,7 +360,8 @@ impl DirectPool {
         }
     }
 
-    /// Takes room on the medium for a range of the heap that comes into use, and for what the tables say of it.
+    /// Takes room on the medium for a range of the heap that comes into use, and for what the
+    /// tables say of it.
     #[inline]
     pub(super) fn secure(&self, range: Range<u64>) -> Result<(), Error> {
         if self.medium.backing().is_complete() {
@@ -361,8 +370,8 @@ impl DirectPool {
         self.medium.backing().secure(self.heap.tables_of(&range).chain([range]))
     }
 
-    /// Whether everything that was loaded from the pool, by the program as well, was there: its file was not cut short, and its medium could be
-    /// read.
+    /// Whether everything that was loaded from the pool, by the program as well, was there: its
+    /// file was not cut short, and its medium could be read.
     ///
     /// # Errors
     /// [`Problem::Truncated`], [`Problem::NoSpace`], what the system refuses.
@@ -451,7 +460,8 @@ impl DirectPool {
         count(&mut shard.tally);
     }
 
-    /// Leaves nothing to the pool's mechanism, and keeps commits away while the medium is written past it.
+    /// Leaves nothing to the pool's mechanism, and keeps commits away while the medium is written
+    /// past it.
     ///
     /// # Errors
     /// What the medium refuses poisons the pool.

@@ -10,8 +10,8 @@ use crate::heap::Form;
 use crate::heap::index::Change;
 use crate::memory::{Backing, View};
 
-/// Ranges of so many bytes get records of their own, whose bytes go from the view to the log in small pieces. In tests they are short, so
-/// that small pools have some.
+/// Ranges of so many bytes get records of their own, whose bytes go from the view to the log in
+/// small pieces. In tests they are short, so that small pools have some.
 pub(crate) const LONG_RANGE: u64 = if cfg!(test) { 600 } else { 16 << 10 };
 
 /// Bytes that are on their way from the view at once: they stay in the nearest cache.
@@ -23,7 +23,8 @@ const LONGEST_OPERATION: u64 = 8 + MAX_STORE_BYTES as u64;
 /// Bytes that lie at home, in a record: their offset, their number, their checksum.
 pub(super) type HomeSum = (u64, u32, u32);
 
-/// A change of the heap's tables that is in a record: the word in front of its data, 0 for none, and where the data lie.
+/// A change of the heap's tables that is in a record: the word in front of its data, 0 for none,
+/// and where the data lie.
 type Newest = (u64, usize);
 
 /// A record.
@@ -60,8 +61,9 @@ fn operation_bytes(stored: u64) -> u64 {
     full * LONGEST_OPERATION + if rest == 0 { 0 } else { 8 + rest.next_multiple_of(8) }
 }
 
-/// Builds the records of one append, as they will lie in their segments: each from a line on, the last of a transaction being its
-/// commit. Whatever is added takes its memory first: an error leaves what was built before.
+/// Builds the records of one append, as they will lie in their segments: each from a line on, the
+/// last of a transaction being its commit. Whatever is added takes its memory first: an error
+/// leaves what was built before.
 #[derive(Default)]
 pub(crate) struct Records {
     bytes: Vec<u8>,
@@ -70,7 +72,8 @@ pub(crate) struct Records {
     limit: u64,
     /// A piece of a long one on its way.
     piece: Vec<u8>,
-    /// Where the newest changes of the heap's tables lie in the current record: of a word, and of bits.
+    /// Where the newest changes of the heap's tables lie in the current record: of a word, and of
+    /// bits.
     newest: [Newest; 2],
     /// They say that records up to this number are durable.
     pub says: u64,
@@ -142,7 +145,8 @@ impl Records {
         Ok(())
     }
 
-    /// Bytes that are in the view go to their place. Those of a long range are looked at when the records are appended.
+    /// Bytes that are in the view go to their place. Those of a long range are looked at when the
+    /// records are appended.
     #[inline]
     pub fn store_from(&mut self, view: &View, offset: u64, bytes: u64) -> Result<(), TryReserveError> {
         if bytes >= LONG_RANGE {
@@ -194,7 +198,8 @@ impl Records {
         Ok(())
     }
 
-    /// A change of the heap's tables. Objects that lie side by side change the same words: one operation changes all bits of one.
+    /// A change of the heap's tables. Objects that lie side by side change the same words: one
+    /// operation changes all bits of one.
     #[inline]
     pub fn change(&mut self, change: Change) -> Result<(), TryReserveError> {
         let (kind, word, data) = match change {
@@ -265,8 +270,8 @@ impl Records {
 }
 
 impl Records {
-    /// Writes what is behind the head of a long record to its place in the pool, and gives its checksum. Nothing counts of it before a head comes
-    /// there ([`RecordHead::over`]).
+    /// Writes what is behind the head of a long record to its place in the pool, and gives its
+    /// checksum. Nothing counts of it before a head comes there ([`RecordHead::over`]).
     #[cfg_attr(test, track_caller)]
     pub fn write_unsealed(&mut self, index: usize, backing: &Backing, view: &View, at: u64) -> RecordSum {
         let range = self.records[index].long.clone().expect("it is a long one");
@@ -285,8 +290,9 @@ fn store_operation(view: &View, at: u64, bytes: usize, to: &mut Vec<u8>) {
     }
 }
 
-/// Writes a long record but for its first line, which goes last, because it holds the checksum: not at all where the view has lost something, so that zeros
-/// in the place of it do not count. Gives that line, and the checksum: of all of the record, or without a head of its operations alone.
+/// Writes a long record but for its first line, which goes last, because it holds the checksum: not
+/// at all where the view has lost something, so that zeros in the place of it do not count. Gives
+/// that line, and the checksum: of all of the record, or without a head of its operations alone.
 #[cfg_attr(test, track_caller)]
 fn stream_operations(
     head: Option<RecordHead>,

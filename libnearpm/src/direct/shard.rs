@@ -13,7 +13,8 @@ use crate::heap::index::Arena;
 /// Shards of a pool. Threads beyond share them.
 pub(crate) const SHARDS: usize = 64;
 
-/// Alone on its cache lines: what threads change all the time slows nobody who reads its neighbours.
+/// Alone on its cache lines: what threads change all the time slows nobody who reads its
+/// neighbours.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Alone<T>(pub T);

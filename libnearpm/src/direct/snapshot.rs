@@ -1,7 +1,8 @@
 //! Snapshots: reads of the pool as it was at one moment, which no writer waits for.
 //!
-//! A snapshot is taken between transactions. From then on every page is copied before its first change, for each snapshot that is alive
-//! (`typed/page_copies.rs`): ranges that a transaction adds, space that it takes for objects, chunks that become part of the log.
+//! A snapshot is taken between transactions. From then on every page is copied before its first
+//! change, for each snapshot that is alive (`typed/page_copies.rs`): ranges that a transaction
+//! adds, space that it takes for objects, chunks that become part of the log.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -30,10 +31,12 @@ pub(super) fn keep(snapshots: &Snapshots, view: &View, range: &Range<u64>) {
     alive.iter().for_each(|copies| copies.keep(range, copy));
 }
 
-/// The pool as it was at one moment, whatever is committed since; from [`DirectPool::snapshot`]. It may be sent and shared between threads.
+/// The pool as it was at one moment, whatever is committed since; from [`DirectPool::snapshot`]. It
+/// may be sent and shared between threads.
 ///
-/// Nobody waits for it. While it is alive a transaction copies each page of 4 KiB before it changes it first, and those copies take memory
-/// until the snapshot is dropped: at most as much as the pool has in use.
+/// Nobody waits for it. While it is alive a transaction copies each page of 4 KiB before it changes
+/// it first, and those copies take memory until the snapshot is dropped: at most as much as the
+/// pool has in use.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -59,13 +62,15 @@ pub struct Snapshot<'p> {
 }
 
 impl DirectPool {
-    /// Takes a snapshot: what all transactions did that have been committed. It waits for one that is running, as
-    /// [`DirectPool::read`] does, and is then in nobody's way.
+    /// Takes a snapshot: what all transactions did that have been committed. It waits for one that
+    /// is running, as [`DirectPool::read`] does, and is then in nobody's way.
     ///
-    /// Stores that no transaction names ([`DirectPool::base`], and transactions of [`DirectPool::begin`] beside the call) may show in it.
+    /// Stores that no transaction names ([`DirectPool::base`], and transactions of
+    /// [`DirectPool::begin`] beside the call) may show in it.
     ///
     /// # Errors
-    /// [`Error::Nested`] inside of a transaction of the same pool and thread; [`Error::Poisoned`], [`Error::Forked`].
+    /// [`Error::Nested`] inside of a transaction of the same pool and thread; [`Error::Poisoned`],
+    /// [`Error::Forked`].
     pub fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
         let _inside = self.enter(Role::Reader)?;
         self.refuse_poisoned()?;
@@ -79,10 +84,12 @@ impl DirectPool {
 }
 
 impl Snapshot<'_> {
-    /// Runs a read transaction on what the pool was. Transactions of the same pool may run inside of it.
+    /// Runs a read transaction on what the pool was. Transactions of the same pool may run inside
+    /// of it.
     ///
     /// # Errors
-    /// That of `body`; [`Error::NoMemory`] if there was none to copy a page; [`Error::Poisoned`], [`Error::Forked`].
+    /// That of `body`; [`Error::NoMemory`] if there was none to copy a page; [`Error::Poisoned`],
+    /// [`Error::Forked`].
     pub fn read<R>(&self, body: impl FnOnce(&SnapshotReader<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.try_read(body)
     }

@@ -19,7 +19,8 @@ pub(super) const WORD_BYTES: u64 = 16;
 /// Bytes of a first record that no range or word gets: its head, a root, and the end of its line.
 const FIRST_ROOM: u64 = 256;
 
-/// Bytes that a range takes in records, at most: with the words in front of its pieces, and the heads of records of its own.
+/// Bytes that a range takes in records, at most: with the words in front of its pieces, and the
+/// heads of records of its own.
 #[inline]
 pub(super) fn range_bytes(range: &Range<u64>) -> u64 {
     let length = range.end - range.start;
@@ -92,7 +93,8 @@ impl State {
         (self.slot, self.lane) = (slot, lane);
         (self.once_from, self.new_room) = (pool.once_from, pool.logged_new);
         self.differences = false;
-        // In place old bytes are in the log before a call returns, and a commit adds words of tables alone.
+        // In place old bytes are in the log before a call returns, and a commit adds words of
+        // tables alone.
         let has_room = pool.mode() == Mode::InPlace;
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
     }
@@ -154,12 +156,14 @@ impl State {
         self.logged + bytes <= self.room
     }
 
-    /// The commit will have records of so many bytes more: [`range_bytes`], [`WORD_BYTES`]. Those of a small transaction have room whatever
-    /// happens, because chunks are kept for them. For a large one the log gets its segments here, so that it is the call that makes it too
-    /// large which is refused, and not the commit.
+    /// The commit will have records of so many bytes more: [`range_bytes`], [`WORD_BYTES`]. Those
+    /// of a small transaction have room whatever happens, because chunks are kept for them. For a
+    /// large one the log gets its segments here, so that it is the call that makes it too large
+    /// which is refused, and not the commit.
     ///
     /// # Errors
-    /// [`Error::Full`], [`Error::NoMemory`], what the medium refuses. The transaction goes on as it was.
+    /// [`Error::Full`], [`Error::NoMemory`], what the medium refuses. The transaction goes on as it
+    /// was.
     #[inline]
     pub fn take_room(&mut self, pool: &DirectPool, bytes: u64) -> Result<(), Error> {
         if self.logged + bytes > self.room {
@@ -171,7 +175,8 @@ impl State {
 
     #[cold]
     fn ask_for_room(&mut self, pool: &DirectPool, more: u64) -> Result<(), Error> {
-        // What is as it was now may be another by then, and a promise is for records as they are built here.
+        // What is as it was now may be another by then, and a promise is for records as they are
+        // built here.
         let first = !std::mem::replace(&mut self.promised, true);
         if let Err(error) = self.build(pool) {
             self.promised = !first;
@@ -188,8 +193,9 @@ impl State {
         Ok(())
     }
 
-    /// Objects that lie where records of former objects may name bytes are logged like everything else: what went home at once
-    /// would be overwritten by those records. Long ones are worth a truncation instead, as are those that have no room in the log.
+    /// Objects that lie where records of former objects may name bytes are logged like everything
+    /// else: what went home at once would be overwritten by those records. Long ones are worth a
+    /// truncation instead, as are those that have no room in the log.
     pub fn log_what_must_be(&mut self, pool: &DirectPool) {
         let (known, logged, room) = (&mut self.known, &mut self.logged, self.room);
         self.home.retain(|range| {
@@ -260,7 +266,8 @@ impl State {
         }
     }
 
-    /// Keeps the old bytes of ranges, also in the log. All memory is taken before anything is there.
+    /// Keeps the old bytes of ranges, also in the log. All memory is taken before anything is
+    /// there.
     #[inline(never)]
     pub fn log_old(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
         if ranges.is_empty() {
@@ -294,7 +301,8 @@ impl State {
     }
 }
 
-/// What a commit changes of the heap's tables, given what it allocates and frees, and the root that it sets.
+/// What a commit changes of the heap's tables, given what it allocates and frees, and the root that
+/// it sets.
 #[inline]
 fn changes_of_tables<E>(
     heap: &Heap,

@@ -1,9 +1,11 @@
-//! Threads that wait for their commits together: one read of the card's status acknowledges everything that was posted before it.
+//! Threads that wait for their commits together: one read of the card's status acknowledges
+//! everything that was posted before it.
 //!
 //! Invariants:
-//! - commits are numbered in the order in which they are posted, by whoever has the turn ([`super::by_mechanism`]);
-//! - who waits looks at the newest number only with the lock that others wait for, and reads the status behind that: what it read speaks for
-//!   every commit up to that number;
+//! - commits are numbered in the order in which they are posted, by whoever has the turn
+//!   ([`super::by_mechanism`]);
+//! - who waits looks at the newest number only with the lock that others wait for, and reads the
+//!   status behind that: what it read speaks for every commit up to that number;
 //! - a number is acknowledged only when such a read has found nothing wrong.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,7 +42,8 @@ impl Together {
         newest.0
     }
 
-    /// Whether everything that was posted is acknowledged. Asked with the turn, it waits for nobody.
+    /// Whether everything that was posted is acknowledged. Asked with the turn, it waits for
+    /// nobody.
     pub fn all_acknowledged(&self) -> bool {
         self.acknowledged.try_lock().is_ok_and(|acknowledged| *acknowledged == lock(&self.newest).0)
     }

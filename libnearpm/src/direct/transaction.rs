@@ -11,16 +11,19 @@ use crate::error::{Error, Problem};
 use crate::events::event;
 use crate::interval::{IntervalSet, Overlap};
 
-/// Objects of at least so many bytes may be written home at commit, behind no log: nobody refers to them before. That takes a drain of its own.
+/// Objects of at least so many bytes may be written home at commit, behind no log: nobody refers to
+/// them before. That takes a drain of its own.
 const HOME_AT_ONCE: u64 = 512;
 
-/// Where a drain is a call that waits for a device, new objects of so many bytes in all are logged instead: one call is saved for bytes that are
-/// written twice. In tests they are few, so that small pools have objects of both kinds.
+/// Where a drain is a call that waits for a device, new objects of so many bytes in all are logged
+/// instead: one call is saved for bytes that are written twice. In tests they are few, so that
+/// small pools have objects of both kinds.
 pub(super) const LOGGED_NEW: u64 = if cfg!(test) { 1500 } else { 1 << 20 };
 
-/// An open transaction: plain data without a borrow of its pool, so that it can live where C code jumps over frames. Every call takes
-/// the pool that it was begun on. It must end by [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead
-/// leaves its reservations taken until the pool is opened anew, and in place its log.
+/// An open transaction: plain data without a borrow of its pool, so that it can live where C code
+/// jumps over frames. Every call takes the pool that it was begun on. It must end by
+/// [`Transaction::commit`] or [`Transaction::abort`]; one that is dropped instead leaves its
+/// reservations taken until the pool is opened anew, and in place its log.
 #[derive(Default)]
 pub struct Transaction(Box<State>);
 
@@ -58,11 +61,12 @@ impl Transaction {
         Claims { known: &self.0.known, fresh: &self.0.fresh, home: &self.0.home }
     }
 
-    /// The program is about to change a range. Parts that were added before, or that this transaction allocated, cost nothing.
+    /// The program is about to change a range. Parts that were added before, or that this
+    /// transaction allocated, cost nothing.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`]; what the medium refuses; [`Error::Full`] when there is no room for its log. The transaction goes on as it
-    /// was.
+    /// [`Error::OutOfRange`]; what the medium refuses; [`Error::Full`] when there is no room for
+    /// its log. The transaction goes on as it was.
     #[inline]
     pub fn add(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         let state = &*self.0;
@@ -79,7 +83,8 @@ impl Transaction {
         self.add_all(pool, std::slice::from_ref(&range))
     }
 
-    /// Adds a range of which the transaction has nothing yet. It will be at a position of what is known.
+    /// Adds a range of which the transaction has nothing yet. It will be at a position of what is
+    /// known.
     fn add_new(&mut self, pool: &DirectPool, range: Range<u64>, position: Position) -> Result<(), Error> {
         self.check_process(pool)?;
         pool.check(&range)?;
@@ -158,7 +163,8 @@ impl Transaction {
         kept
     }
 
-    /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes durable at commit, and that is all.
+    /// As [`Transaction::add`], but an abort or a crash need not restore the range: it becomes
+    /// durable at commit, and that is all.
     pub fn add_without_snapshot(&mut self, pool: &DirectPool, range: Range<u64>) -> Result<(), Error> {
         pool.check(&range)?;
         if !self.covers(&range) {
@@ -172,7 +178,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Allocates: an object from the commit on. The bytes that were asked for become durable at commit.
+    /// Allocates: an object from the commit on. The bytes that were asked for become durable at
+    /// commit.
     pub fn alloc(&mut self, pool: &DirectPool, bytes: u64) -> Result<Reservation, Error> {
         let reservation = pool.reserve(bytes)?;
         let bytes = if self.0.differences { pool.bytes_with_place(&reservation, bytes) } else { bytes };
@@ -181,10 +188,12 @@ impl Transaction {
         Ok(reservation)
     }
 
-    /// Makes room for one object more, so that [`Transaction::publish`] of it needs no memory, and the commit finds room in the log.
+    /// Makes room for one object more, so that [`Transaction::publish`] of it needs no memory, and
+    /// the commit finds room in the log.
     ///
     /// # Errors
-    /// [`Error::NoMemory`], [`Error::Full`], what the medium refuses: the transaction goes on as it was.
+    /// [`Error::NoMemory`], [`Error::Full`], what the medium refuses: the transaction goes on as it
+    /// was.
     #[inline]
     pub fn make_room(&mut self, pool: &DirectPool, reservation: Reservation, contents: bool) -> Result<(), Error> {
         let logged = contents && !self.goes_home(reservation.bytes);
@@ -206,13 +215,14 @@ impl Transaction {
         room.map_err(no_memory())
     }
 
-    /// Turns a reservation into an object at commit. Its bytes become durable at commit if `contents`, else
-    /// the program has made them durable.
+    /// Turns a reservation into an object at commit. Its bytes become durable at commit if
+    /// `contents`, else the program has made them durable.
     pub fn publish(&mut self, reservation: Reservation, contents: bool) {
         self.adopt(reservation.offset, reservation.bytes, contents);
     }
 
-    /// Whether the contents of a new object go home without the log. Once it is so for some number of bytes, it stays so in this transaction.
+    /// Whether the contents of a new object go home without the log. Once it is so for some number
+    /// of bytes, it stays so in this transaction.
     #[inline]
     fn goes_home(&self, bytes: u64) -> bool {
         bytes >= HOME_AT_ONCE && (bytes >= self.0.once_from || bytes > self.0.new_room)
@@ -260,7 +270,8 @@ impl Transaction {
         self.0.root = Some(object);
     }
 
-    /// Commits. After an error everything has been taken back, unless the error says that the pool is poisoned.
+    /// Commits. After an error everything has been taken back, unless the error says that the pool
+    /// is poisoned.
     pub fn commit(mut self, pool: &DirectPool) -> Result<(), Error> {
         self.check_process(pool)?;
         if let Some(linter) = &pool.linter {
@@ -284,7 +295,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes everything durable, up to the commit record, whose number it gives; 0 if there is none.
+    /// Makes everything durable, up to the commit record, whose number it gives; 0 if there is
+    /// none.
     fn write(&mut self, pool: &DirectPool) -> Result<u64, Error> {
         let state = &mut *self.0;
         let root = state.root.unwrap_or_else(|| pool.root());
@@ -363,21 +375,24 @@ impl Transaction {
         self.abort_except(pool, &[])
     }
 
-    /// As [`Transaction::abort`], but bytes in `keep` stay as they are: locks that threads wait for, inside of ranges that were added.
+    /// As [`Transaction::abort`], but bytes in `keep` stay as they are: locks that threads wait
+    /// for, inside of ranges that were added.
     pub fn abort_except(mut self, pool: &DirectPool, keep: &[Range<u64>]) -> Result<(), Error> {
         self.check_process(pool)?;
         let mut kept = IntervalSet::default();
         keep.iter().for_each(|range| kept.insert(range.clone()));
         let state = &mut *self.0;
-        // In place a pool that something failed on, or that has lost bytes, is left to the next open: its log restores what is durable, and the
-        // old bytes here may be zeros in the place of what could not be read.
+        // In place a pool that something failed on, or that has lost bytes, is left to the next
+        // open: its log restores what is durable, and the old bytes here may be zeros in the place
+        // of what could not be read.
         if pool.mode() == Mode::WorkingCopy || pool.refuse_poisoned().and_then(|()| pool.alive()).is_ok() {
             state.restore(pool, &kept);
         }
         // Old bytes that were in the log may have been lost there.
         let mut done = if state.old.records.is_empty() { Ok(()) } else { pool.alive() };
         if done.is_ok() && state.first != 0 {
-            // The log must not take the ranges back once more, over what later transactions make of them.
+            // The log must not take the ranges back once more, over what later transactions make of
+            // them.
             done = state.records.begin(pool.record_limit()).map_err(no_memory());
             state.records.finish();
             done = done
@@ -399,7 +414,8 @@ impl Transaction {
         done.map_err(|error| pool.poison(error))
     }
 
-    /// A transaction that was begun before a fork is the parent's, log and all: its end in the child changes nothing.
+    /// A transaction that was begun before a fork is the parent's, log and all: its end in the
+    /// child changes nothing.
     fn check_process(&self, pool: &DirectPool) -> Result<(), Error> {
         if pool.belongs_here() { Ok(()) } else { Err(Error::Forked) }
     }

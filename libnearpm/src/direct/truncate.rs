@@ -1,7 +1,8 @@
 //! Truncating the log of an open pool, and the segments that it consists of.
 //!
-//! A truncation makes a *cut*: with all shards locked it takes every record that is not home yet. It writes them home while other threads
-//! go on appending, declares them dead, and lets the lanes use their segments again. One runs at a time.
+//! A truncation makes a *cut*: with all shards locked it takes every record that is not home yet.
+//! It writes them home while other threads go on appending, declares them dead, and lets the lanes
+//! use their segments again. One runs at a time.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -26,13 +27,15 @@ use crate::planted::{Fault, planted};
 use crate::random::random_id;
 use crate::recovery::home::Home;
 
-/// Segments that a lane keeps when it needs no more: it goes on in one while the other is truncated.
+/// Segments that a lane keeps when it needs no more: it goes on in one while the other is
+/// truncated.
 const KEPT_SEGMENTS: usize = 2;
 
 /// The log takes one part of so many of the heap at most, but for one segment that each lane needs.
 const LOG_SHARE: u64 = 4;
 
-/// A new segment takes one part of so many of what is left of that at most, so that there is something for the lanes to come.
+/// A new segment takes one part of so many of what is left of that at most, so that there is
+/// something for the lanes to come.
 const SEGMENT_SHARE: u64 = 8;
 
 /// Bytes of a usual segment: large enough to make truncations rare, small in small pools.
@@ -55,13 +58,15 @@ pub(super) fn kept_chunks(head: &PoolHead) -> u64 {
     (4 * segment_bytes(head.bytes) / CHUNK_BYTES).min(head.pages * PAGE_BYTES / CHUNK_BYTES / 16)
 }
 
-/// What a large transaction asks for in advance is one part of so many of the free space at most, where the log has its share already.
+/// What a large transaction asks for in advance is one part of so many of the free space at most,
+/// where the log has its share already.
 const FREE_SHARE: u64 = 16;
 
 /// What a large transaction may grow by, at least, before it asks for room again.
 const LEAST_SPARE: u64 = 16 << 10;
 
-/// Bytes at the end of a record that may stay blank, because the next operation does not fit, with its head.
+/// Bytes at the end of a record that may stay blank, because the next operation does not fit, with
+/// its head.
 const LONGEST_WASTE: u64 = (8 + MAX_STORE_BYTES + RecordHead::SIZE) as u64;
 
 /// The right to truncate.
@@ -105,8 +110,9 @@ pub(super) fn sizes(records: &Records, kind: Kind) -> impl Iterator<Item = (u64,
 }
 
 impl DirectPool {
-    /// Most bytes of a record. A line stays free behind it: see [`room_for`]. It stays as it is when the pool grows: one record finds room in
-    /// what is kept for the log in any case, and so much is kept of the pool as it was made.
+    /// Most bytes of a record. A line stays free behind it: see [`room_for`]. It stays as it is
+    /// when the pool grows: one record finds room in what is kept for the log in any case, and so
+    /// much is kept of the pool as it was made.
     pub(super) fn record_limit(&self) -> u64 {
         segment_bytes(self.head.bytes) - SegmentHead::SIZE as u64 - LINE_U64
     }
@@ -118,8 +124,8 @@ impl DirectPool {
     /// Waits for the right to truncate. It comes before the locks of shards.
     ///
     /// # Errors
-    /// [`Error::Poisoned`]: a truncation that failed, or ended in a panic, has lost sight of records that it took, and another one would
-    /// declare them dead.
+    /// [`Error::Poisoned`]: a truncation that failed, or ended in a panic, has lost sight of
+    /// records that it took, and another one would declare them dead.
     pub(super) fn truncation(&self) -> Result<Turn<'_>, Error> {
         let turn = self.truncating.lock().map_err(|_| self.poison(Error::Poisoned))?;
         self.refuse_poisoned()?;
@@ -132,9 +138,10 @@ impl DirectPool {
         lane.fits(sizes, self.applied.load(Ordering::Relaxed))
     }
 
-    /// Sees to it that a commit with these records and so many bytes more will find room in the log of a lane that it shares with nobody who
-    /// is not done by then. Gives how many bytes more it may be in truth. The lane keeps its segments until the transaction ends; its `first`
-    /// promise is counted.
+    /// Sees to it that a commit with these records and so many bytes more will find room in the log
+    /// of a lane that it shares with nobody who is not done by then. Gives how many bytes more it
+    /// may be in truth. The lane keeps its segments until the transaction ends; its `first` promise
+    /// is counted.
     ///
     /// # Errors
     /// [`Error::Full`], what the medium refuses: nothing is promised.
@@ -168,7 +175,8 @@ impl DirectPool {
             }
         }
         let _turn = self.settled()?;
-        // As much again, so that the sum of all looks stays linear. Beyond its share the log asks for little of what is free: objects want it.
+        // As much again, so that the sum of all looks stays linear. Beyond its share the log asks
+        // for little of what is free: objects want it.
         let make = |more| self.make_room_for(slot, lane, strides(more).map(|stride| (stride, stride))).map(|()| more);
         let spared = (self.log_budget() * CHUNK_BYTES).max(self.heap.free_bytes() / FREE_SHARE);
         let ready = make(more + made.min(spared).max(LEAST_SPARE)).or_else(|_| make(more + LEAST_SPARE));
@@ -205,7 +213,8 @@ impl DirectPool {
         let mut shards = self.lock_all();
         self.truncate(&turn, &mut shards)?;
         let longest = sizes.clone().map(|(_, room)| room).max().unwrap_or(0);
-        // Once: the segments that are added here have nothing in them yet, and would be given away again and again.
+        // Once: the segments that are added here have nothing in them yet, and would be given away
+        // again and again.
         let mut gave_way = false;
         while !self.fit_of(&shards[slot].lanes[lane], sizes.clone()) {
             let made = match self.make_segment(longest, 0) {
@@ -236,14 +245,14 @@ impl DirectPool {
         Ok(())
     }
 
-    /// So many bytes of the log are worth a [`DirectPool::tidy`] while others write: those of a usual segment, of which each
-    /// thread has two.
+    /// So many bytes of the log are worth a [`DirectPool::tidy`] while others write: those of a
+    /// usual segment, of which each thread has two.
     pub fn worth_tidying(&self) -> u64 {
         if self.drain_is_a_call() { segment_bytes_of_files(self.bytes()) } else { segment_bytes(self.bytes()) }
     }
 
-    /// Brings home what the log holds, if that is at least so many bytes, while other threads go on: who commits has to do it less often then,
-    /// and the next open has less to read.
+    /// Brings home what the log holds, if that is at least so many bytes, while other threads go
+    /// on: who commits has to do it less often then, and the next open has less to read.
     ///
     /// # Errors
     /// [`Error::Poisoned`], [`Error::Forked`]; what the medium refuses.
@@ -266,9 +275,9 @@ impl DirectPool {
         home.map_err(|error| self.poison(error))
     }
 
-    /// Takes pages of an ordinary file out of this process that the system holds in any case: after a truncation
-    /// those count for it that were written. What is used again is mapped again; of other memory nothing goes.
-    /// Says whether any could have come since the last time.
+    /// Takes pages of an ordinary file out of this process that the system holds in any case: after
+    /// a truncation those count for it that were written. What is used again is mapped again; of
+    /// other memory nothing goes. Says whether any could have come since the last time.
     pub fn let_pages_go(&self) -> bool {
         let applied = self.applied.load(Ordering::Relaxed);
         let Backing::Mapped(memory) = self.medium.backing() else { return false };
@@ -292,7 +301,8 @@ impl DirectPool {
         Ok(())
     }
 
-    /// Truncates the log while no other thread appends, and gives segments back that lanes need no more.
+    /// Truncates the log while no other thread appends, and gives segments back that lanes need no
+    /// more.
     pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
         let room = Room::for_records(shards, self)?;
         if let Some(cut) = self.cut(shards) {
@@ -307,8 +317,8 @@ impl DirectPool {
         self.drop_segments(&dropped)
     }
 
-    /// Gives back what threads have at hand: runs with room, and segments in which nothing counts. Only right after a truncation with
-    /// all shards locked.
+    /// Gives back what threads have at hand: runs with room, and segments in which nothing counts.
+    /// Only right after a truncation with all shards locked.
     fn give_way(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
         let applied = self.applied.load(Ordering::Relaxed);
         let mut dropped = Vec::new();
@@ -319,8 +329,9 @@ impl DirectPool {
         self.drop_segments(&dropped)
     }
 
-    /// Takes space for an object when the heap has none that is free: out of what other threads have at hand, and out of the log where
-    /// that is enough. The shards stay locked meanwhile, so that nobody takes it first.
+    /// Takes space for an object when the heap has none that is free: out of what other threads
+    /// have at hand, and out of the log where that is enough. The shards stay locked meanwhile, so
+    /// that nobody takes it first.
     pub(super) fn reserve_from_others(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
         let reserve = |shards: &mut [MutexGuard<'_, ShardState>]| {
             let fresh = |offset, bytes| self.populate(offset + bytes);
@@ -344,7 +355,8 @@ impl DirectPool {
         reserve(&mut shards)
     }
 
-    /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is nothing.
+    /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is
+    /// nothing.
     pub(super) fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
         let newest = self.sequence.0.load(Ordering::Relaxed) - 1;
@@ -389,13 +401,15 @@ impl DirectPool {
         home.finish();
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(POOL_APPLIED, seal::seal_word(cut.dead));
-        // Unseen: a cut would have to fall between two writes, while another lane holds an older record of the same bytes.
+        // Unseen: a cut would have to fall between two writes, while another lane holds an older
+        // record of the same bytes.
         self.medium.drain().map_err(|error| self.poison(error))?;
         event!(debug, pool = self.location, through = cut.dead, "log truncated");
         Ok(())
     }
 
-    /// What the cut brings home may change bytes of which its records say that they lie there: from here on a recovery takes them for right.
+    /// What the cut brings home may change bytes of which its records say that they lie there: from
+    /// here on a recovery takes them for right.
     fn confirm(&self, cut: &Cut) -> Result<(), Error> {
         let names_home = self.writes_once && self.known.newest_home() > self.applied.load(Ordering::Relaxed);
         if !names_home || planted(Fault::LeavesRecordsUnconfirmed) {
@@ -421,8 +435,9 @@ impl DirectPool {
         }
     }
 
-    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space, and leaves `spare` chunks free. Only right
-    /// after a truncation with all shards locked: no record may name its chunks' words.
+    /// Makes a segment for records of up to `longest` bytes, as large as usual if there is space,
+    /// and leaves `spare` chunks free. Only right after a truncation with all shards locked: no
+    /// record may name its chunks' words.
     fn make_segment(&self, longest: u64, spare: u64) -> Result<Segment, Error> {
         let least = (longest + SegmentHead::SIZE as u64).div_ceil(CHUNK_BYTES) as u32;
         let usual = (self.worth_tidying() / CHUNK_BYTES).min(self.log_budget() / SEGMENT_SHARE) as u32;
@@ -452,13 +467,15 @@ impl DirectPool {
         self.medium.put(offset, &line);
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(place, self.heap.form().encode_chunk(word));
-        // Unseen: the next record's drain comes in time, unless a thread on another processor shares the shard.
+        // Unseen: the next record's drain comes in time, unless a thread on another processor
+        // shares the shard.
         self.medium.drain().map_err(|error| self.poison(error))?;
         let ahead = if self.drain_is_a_call() { 0 } else { bytes };
         Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0, ahead })
     }
 
-    /// Gives segments back in which nothing counts. Only right after a truncation with all shards locked.
+    /// Gives segments back in which nothing counts. Only right after a truncation with all shards
+    /// locked.
     pub(super) fn drop_segments(&self, segments: &[Segment]) -> Result<(), Error> {
         if segments.is_empty() {
             return Ok(());
@@ -467,7 +484,8 @@ impl DirectPool {
             let (_, _, place) = self.heap.chunk_range(segment.chunk, segment.chunks);
             self.medium.put_word(place, ChunkWord::Free.encode());
         }
-        // Unseen: another processor would have to make an object there, durable before this word is.
+        // Unseen: another processor would have to make an object there, durable before this word
+        // is.
         self.medium.drain().map_err(|error| self.poison(error))?;
         segments.iter().for_each(|segment| self.heap.release(segment.offset));
         Ok(())

@@ -49,7 +49,8 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// A read transaction: nobody changes what it sees while it runs. From [`DirectPool::read`] and [`Locked::read`].
+/// A read transaction: nobody changes what it sees while it runs. From [`DirectPool::read`] and
+/// [`Locked::read`].
 pub struct Reader<'p> {
     window: Window<'p>,
     pool: &'p DirectPool,
@@ -74,7 +75,8 @@ impl Load for Reader<'_> {
     }
 }
 
-/// A transaction: it sees its own stores, and nothing of it remains when it is aborted. From [`DirectPool::tx`] and [`Locked::tx`].
+/// A transaction: it sees its own stores, and nothing of it remains when it is aborted. From
+/// [`DirectPool::tx`] and [`Locked::tx`].
 pub struct Tx<'p> {
     window: Window<'p>,
     /// A range that was added, or allocated: mostly the one that is stored to next.
@@ -123,8 +125,9 @@ impl<'p> Tx<'p> {
         self.window.set(at, value, self.neighbours)
     }
 
-    /// Lends words that the transaction is about to store to, from an offset in the pool on: for bytes that are computed, or copied from where
-    /// others may store to, so that they go to their place without a stop.
+    /// Lends words that the transaction is about to store to, from an offset in the pool on: for
+    /// bytes that are computed, or copied from where others may store to, so that they go to their
+    /// place without a stop.
     ///
     /// # Errors
     /// As [`Store::write`]; [`Error::Misaligned`].
@@ -264,7 +267,8 @@ impl Store for Tx<'_> {
 }
 
 impl DirectPool {
-    /// Enters the pool, unless it is the parent's: whoever was inside at the fork never leaves it here.
+    /// Enters the pool, unless it is the parent's: whoever was inside at the fork never leaves it
+    /// here.
     pub(super) fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
         if self.belongs_here() { self.entrance.enter(role) } else { Err(Error::Forked) }
     }
@@ -290,12 +294,13 @@ impl DirectPool {
         done
     }
 
-    /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns an error or panics, and committed
-    /// otherwise. It waits until no other transaction and no reader of the pool is left, and the others wait for it.
+    /// Runs a transaction: all of `body` happens or nothing. It is taken back when `body` returns
+    /// an error or panics, and committed otherwise. It waits until no other transaction and no
+    /// reader of the pool is left, and the others wait for it.
     ///
     /// # Errors
-    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread; those of the commit, after which everything
-    /// was taken back.
+    /// That of `body`; [`Error::Nested`] inside of a transaction of the same pool and thread; those
+    /// of the commit, after which everything was taken back.
     pub fn tx<R>(&self, body: impl FnOnce(&mut Tx<'_>) -> Result<R, Error>) -> Result<R, Error> {
         self.try_tx(body)
     }
@@ -334,10 +339,12 @@ impl DirectPool {
 
 /// Locks of a pool, to run a transaction with; from [`DirectPool::locked`].
 ///
-/// Transactions that hold locks run beside each other, and no other transaction runs meanwhile. What a lock protects is the program's to
-/// say: a transaction must touch nothing that a lock protects which it does not hold. One that does may see and leave values that no order
-/// of transactions gives, though no undefined behaviour: each 8-byte word of a pool is loaded and stored as a whole. Where another thread
-/// frees meanwhile what it stores to, the store may damage whatever lies there next, the log included.
+/// Transactions that hold locks run beside each other, and no other transaction runs meanwhile.
+/// What a lock protects is the program's to say: a transaction must touch nothing that a lock
+/// protects which it does not hold. One that does may see and leave values that no order of
+/// transactions gives, though no undefined behaviour: each 8-byte word of a pool is loaded and
+/// stored as a whole. Where another thread frees meanwhile what it stores to, the store may damage
+/// whatever lies there next, the log included.
 pub struct Locked<'p> {
     pool: &'p DirectPool,
     places: Vec<u64>,
@@ -362,7 +369,8 @@ impl Locked<'_> {
         self.pool.run(Neighbours::Busy, body)
     }
 
-    /// Runs a read transaction that shares the locks with others that read. Otherwise as [`DirectPool::read`].
+    /// Runs a read transaction that shares the locks with others that read. Otherwise as
+    /// [`DirectPool::read`].
     ///
     /// # Errors
     /// As [`DirectPool::read`].

@@ -2,11 +2,13 @@
 //!
 //! Invariants:
 //! - who appends without waiting raises the number before the lock of the shard is given back;
-//! - who is to say that all is durable up to the number reads it with all shards locked, and drains behind that;
-//! - the number is cleared only if it is still the one that was read: later records are not durable yet.
+//! - who is to say that all is durable up to the number reads it with all shards locked, and drains
+//!   behind that;
+//! - the number is cleared only if it is still the one that was read: later records are not durable
+//!   yet.
 //!
-//! So a number of 0 says that every record is durable whose append has returned, and the number that a record depends on is that of all of these
-//! that are not.
+//! So a number of 0 says that every record is durable whose append has returned, and the number
+//! that a record depends on is that of all of these that are not.
 
 use super::sync::{AtomicU64, Ordering};
 
@@ -15,12 +17,14 @@ use super::sync::{AtomicU64, Ordering};
 pub(super) struct Unacknowledged(AtomicU64);
 
 impl Unacknowledged {
-    /// The number of the newest record that nobody has waited for, 0 for none: what is appended now depends on it.
+    /// The number of the newest record that nobody has waited for, 0 for none: what is appended now
+    /// depends on it.
     pub fn newest(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Records up to this number were appended, and are not waited for. The caller has locked their shard.
+    /// Records up to this number were appended, and are not waited for. The caller has locked their
+    /// shard.
     pub fn raise(&self, number: u64) {
         self.0.fetch_max(number, Ordering::Release);
     }
@@ -31,7 +35,8 @@ impl Unacknowledged {
         let _ = self.0.compare_exchange(seen, 0, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Waits until everything is durable that was appended before. Gives the number up to which it waited, 0 if it did not.
+    /// Waits until everything is durable that was appended before. Gives the number up to which it
+    /// waited, 0 if it did not.
     ///
     /// # Errors
     /// That of `drain`.

@@ -3,11 +3,13 @@
 //! The link is not coherent and fences give order only, so that every call here keeps these rules:
 //! - source lines that may be dirty are written back, and fenced, before a command is posted;
 //! - posting ends with a fence, before the caller's first store to what the command covers;
-//! - lines that a command writes are dropped from the cache before it is posted and again when it has
-//!   completed, and nobody loads or stores them in between. Log slots need no such care: the processor only ever stores
-//!   whole entries there, writes them back at once, and reads none without dropping it first;
-//! - durable means that the card's status, read behind the commit, counts it as accepted, and shows no failed log of the pool and no store to it that
-//!   memory refused: what such a log covers may have been dropped after it was accepted;
+//! - lines that a command writes are dropped from the cache before it is posted and again when it
+//!   has completed, and nobody loads or stores them in between. Log slots need no such care: the
+//!   processor only ever stores whole entries there, writes them back at once, and reads none
+//!   without dropping it first;
+//! - durable means that the card's status, read behind the commit, counts it as accepted, and shows
+//!   no failed log of the pool and no store to it that memory refused: what such a log covers may
+//!   have been dropped after it was accepted;
 //! - on a card that does not order host accesses each command is waited for.
 
 use std::collections::VecDeque;
@@ -83,7 +85,8 @@ impl CardExecutor {
             Err(CardError::Command(CommandFailure { error: CommandError::MapFull, .. })) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // Page 0 is for mapping; the others are shared out among lanes, and among pools of one lane.
+        // Page 0 is for mapping; the others are shared out among lanes, and among pools of one
+        // lane.
         let page = 1 + (head.pool as usize + usize::from(thread)) % (COMMAND_PAGES - 1);
         let ordered = card.capabilities().contains(Capabilities::HOST_ORDERED);
         Ok(Some(CardExecutor {
@@ -123,7 +126,8 @@ impl CardExecutor {
         waited
     }
 
-    /// Waits for a command. The failure of an earlier one comes first: it is why this one was refused.
+    /// Waits for a command. The failure of an earlier one comes first: it is why this one was
+    /// refused.
     fn wait(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
         let waited = self.at.card.wait(ticket);
@@ -190,7 +194,8 @@ impl CardExecutor {
         Ok(())
     }
 
-    /// Posts a commit. One that synchronises may wait on the card, where there is room for few, and what comes behind it would, too.
+    /// Posts a commit. One that synchronises may wait on the card, where there is room for few, and
+    /// what comes behind it would, too.
     fn post_commit(&mut self, medium: &Medium, word: Word) -> Result<Ticket, Error> {
         let synchronises = word.participants != 0;
         self.await_synchronised(medium, if synchronises { MOST_SYNCHRONISING - 1 } else { 0 })?;
@@ -288,8 +293,8 @@ impl Executor for CardExecutor {
         !self.waiting.is_empty()
     }
 
-    /// What waits applies logs, and goes when their commits wait for nobody any more: it has no place on the card until then, and what is
-    /// posted behind the commits does not depend on them.
+    /// What waits applies logs, and goes when their commits wait for nobody any more: it has no
+    /// place on the card until then, and what is posted behind the commits does not depend on them.
     fn send(&mut self, medium: &Medium) -> Result<(), Error> {
         self.await_synchronised(medium, 0)?;
         count(&medium.counters.commands, self.waiting.len() as u64);
@@ -430,7 +435,8 @@ impl Executor for CardExecutor {
 
 impl Drop for CardExecutor {
     fn drop(&mut self) {
-        // A pool that was not closed leaves its mapping behind if the card has gone; there is nobody to tell.
+        // A pool that was not closed leaves its mapping behind if the card has gone; there is
+        // nobody to tell.
         let _ = self.close();
     }
 }

@@ -72,9 +72,11 @@ impl Executor for CpuExecutor {
             count(&medium.counters.bytes_by_cpu, entry.length.into());
             at += entry.length as usize;
         }
-        // The next fence makes these stores durable. Only then may the applied word say so, and nobody needs it to before the
-        // slots run out or the pool is closed: the next commit makes this log worthless too. The pool may be in another thread
-        // by then, whose fence orders what this one wrote back where handing it over was a locked instruction (x86), and not elsewhere.
+        // The next fence makes these stores durable. Only then may the applied word say so, and
+        // nobody needs it to before the slots run out or the pool is closed: the next commit makes
+        // this log worthless too. The pool may be in another thread by then, whose fence orders
+        // what this one wrote back where handing it over was a locked instruction (x86), and not
+        // elsewhere.
         if cfg!(not(target_arch = "x86_64")) {
             medium.fence()?;
         }

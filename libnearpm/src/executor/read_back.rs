@@ -1,4 +1,5 @@
-//! Where the commands of a lane go on a card, and what its status says of them: for who posts them, and for who waits beside that.
+//! Where the commands of a lane go on a card, and what its status says of them: for who posts them,
+//! and for who waits beside that.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,19 +22,23 @@ pub(crate) struct ReadBack {
 }
 
 impl ReadBack {
-    /// Waits until a command is accepted, by a read of the card's status, which comes behind everything that was posted before and fenced, by
-    /// whatever thread. Other threads may post meanwhile.
+    /// Waits until a command is accepted, by a read of the card's status, which comes behind
+    /// everything that was posted before and fenced, by whatever thread. Other threads may post
+    /// meanwhile.
     ///
     /// # Errors
-    /// A log of the pool has failed, a store to it was lost, a command of the lane was refused; the card has gone.
+    /// A log of the pool has failed, a store to it was lost, a command of the lane was refused; the
+    /// card has gone.
     pub fn wait(&self, medium: &Medium, ticket: Ticket) -> Result<(), Error> {
         count(&medium.counters.completions, 1);
         self.verified(self.card.read_back(ticket))?;
-        // Whoever waited at the same time, or posts now, may have been told of a failure that is this one's, too.
+        // Whoever waited at the same time, or posts now, may have been told of a failure that is
+        // this one's, too.
         if self.card.has_failed(self.page, self.pool, self.thread)? { Err(Error::Poisoned) } else { Ok(()) }
     }
 
-    /// Success only where no log of the pool has failed. Of several failures that of a log comes first: it is why others were refused.
+    /// Success only where no log of the pool has failed. Of several failures that of a log comes
+    /// first: it is why others were refused.
     pub(super) fn verified(&self, outcome: Result<Latched, CardError>) -> Result<(), Error> {
         let latched = match &outcome {
             Ok(latched) => *latched,

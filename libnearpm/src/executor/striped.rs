@@ -1,10 +1,13 @@
 //! Several members make the copies, each by an executor of its own, and agree on commits.
 //!
-//! A transaction that commits on several members is committed as soon as one of its commit words is there: a recovery then completes it on
-//! the others. So nobody writes such a word before every participant has all of it, log and data, durably. Either the
-//! processor waits for that, member by member, before it sends the first word; or the cards do, by themselves, each behind what came over its link. In both
-//! cases the same holds for what the transaction comes after: an earlier commit that was not waited for, on a member that takes no part, is waited for now.
-//! What one member alone has logged is committed there alone: the processor waits for what was only stored on others.
+//! A transaction that commits on several members is committed as soon as one of its commit words is
+//! there: a recovery then completes it on the others. So nobody writes such a word before every
+//! participant has all of it, log and data, durably. Either the processor waits for that, member by
+//! member, before it sends the first word; or the cards do, by themselves, each behind what came
+//! over its link. In both cases the same holds for what the transaction comes after: an earlier
+//! commit that was not waited for, on a member that takes no part, is waited for now. What one
+//! member alone has logged is committed there alone: the processor waits for what was only stored
+//! on others.
 //!
 //! Where everything is on one member, its link keeps the order and nobody waits.
 
@@ -20,7 +23,8 @@ use crate::options::Durability;
 use crate::planted::{Fault, planted};
 use crate::stripes::{Mask, Stripes};
 
-/// Executes on the members of a striped pool. Entries and words have offsets in their members, everything else in the whole.
+/// Executes on the members of a striped pool. Entries and words have offsets in their members,
+/// everything else in the whole.
 pub(crate) struct StripedExecutor {
     parts: Vec<Box<dyn Executor>>,
     media: Arc<[Medium]>,
@@ -114,7 +118,8 @@ impl StripedExecutor {
         if planted(Fault::ForgetsStores) { logged } else { stored.union(logged) }
     }
 
-    /// Makes durable what commit words on `committing` members say, as far as these do not see to it themselves.
+    /// Makes durable what commit words on `committing` members say, as far as these do not see to
+    /// it themselves.
     fn agree(&mut self, committing: Mask, touched: Mask) -> Result<(), Error> {
         let mut involved = touched.union(committing);
         if !planted(Fault::ForgetsEarlierCommits) {
@@ -127,7 +132,8 @@ impl StripedExecutor {
         Ok(())
     }
 
-    /// Sends commits, by `post`, to all members before it waits for any. `post` gets the mask of those that wait for each other.
+    /// Sends commits, by `post`, to all members before it waits for any. `post` gets the mask of
+    /// those that wait for each other.
     fn commit_on(
         &mut self,
         committing: Mask,
@@ -178,9 +184,10 @@ impl Executor for StripedExecutor {
     fn commit(&mut self, _: &Medium, word: Word, durability: Durability) -> Result<(), Error> {
         let logged = self.logged;
         let touched = self.take_touched();
-        // Cards that wait by themselves see also to what was only stored. Where one alone holds the log and the processor waits for an
-        // answer anyway, it asks the others before the commit instead: as many round trips, and no commit on them, whose acceptance the last
-        // answer would wait for.
+        // Cards that wait by themselves see also to what was only stored. Where one alone holds the
+        // log and the processor waits for an answer anyway, it asks the others before the commit
+        // instead: as many round trips, and no commit on them, whose acceptance the last answer
+        // would wait for.
         let asks = logged.len() == 1 && durability == Durability::Durable;
         let committing = if self.delayed && !asks { touched } else { logged };
         self.commit_on(committing, touched, durability, |all, member, participants, durability| {
@@ -213,7 +220,8 @@ impl Executor for StripedExecutor {
     fn send(&mut self, _: &Medium) -> Result<(), Error> {
         for member in self.all().iter() {
             if self.parts[member].waits() {
-                // The barrier that follows fences this member also where nothing is stored on it before.
+                // The barrier that follows fences this member also where nothing is stored on it
+                // before.
                 self.members[member].sent();
                 self.on(member, |part, medium| part.send(medium))?;
             }

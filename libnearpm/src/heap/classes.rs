@@ -3,8 +3,9 @@
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{BITMAP_BYTES, CHUNK_BYTES, PAGE_BYTES, PoolHead, SPAN_VERSION, UNIT_BYTES};
 
-/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole lines; a multiple of 4096 gets whole
-/// pages. Powers of two are there once more with 16 bytes, for those whose object has a header of its own.
+/// Sizes of objects in runs. A multiple of 64 goes into a class that is one, so that it gets whole
+/// lines; a multiple of 4096 gets whole pages. Powers of two are there once more with 16 bytes, for
+/// those whose object has a header of its own.
 pub(crate) const CLASSES: [u32; 68] = [
     16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 272, 320, 352, 384, 448, 512, 528, 576,
     640, 768, 896, 1024, 1040, 1152, 1280, 1536, 1792, 2048, 2064, 2304, 2688, 3200, 3584, 4096, 4112, 4608, 5440,
@@ -112,7 +113,8 @@ impl Classes {
         }
     }
 
-    /// Chunks of a new run of a class that has so many so far. A run grows with its class, so that what is rare takes little.
+    /// Chunks of a new run of a class that has so many so far. A run grows with its class, so that
+    /// what is rare takes little.
     pub fn chunks_of_run(self, class: usize, so_far: u32) -> u32 {
         let (least, best) = LENGTHS[class];
         match self {

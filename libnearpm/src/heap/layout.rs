@@ -128,7 +128,8 @@ pub(crate) struct HeapLayout {
     bitmaps: u64,
     /// Offset of the first chunk.
     pub first: u64,
-    /// Chunks of which the tables lie in front of the first one: those that there were when the pool was made.
+    /// Chunks of which the tables lie in front of the first one: those that there were when the
+    /// pool was made.
     base: u32,
     /// Number of all chunks.
     pub chunks: u64,
@@ -255,7 +256,8 @@ impl HeapLayout {
         self.parts().find(has).map(|part| part.chunks.start + ((offset - part.words) / 8) as u32)
     }
 
-    /// The layout with so many more bytes up to an offset, of which whole chunks count; `None` where that are too few.
+    /// The layout with so many more bytes up to an offset, of which whole chunks count; `None`
+    /// where that are too few.
     pub fn grown_to(&self, end: u64) -> Option<HeapLayout> {
         let chunks = end.checked_sub(self.first)? / CHUNK_BYTES;
         if chunks <= u64::from(self.base) || chunks > u64::from(u32::MAX) {

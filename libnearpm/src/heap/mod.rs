@@ -24,7 +24,8 @@ mod sync {
 
 pub(crate) use layout::{Form, HeapLayout, Part};
 
-/// Space that is taken, and becomes an object only when a commit says so. Plain data: it may lie on a C program's stack.
+/// Space that is taken, and becomes an object only when a commit says so. Plain data: it may lie on
+/// a C program's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Offset of the object in the pool.

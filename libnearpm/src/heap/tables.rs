@@ -22,7 +22,8 @@ pub(crate) enum Bitmaps {
 /// Words that are read at once.
 const PIECE_WORDS: usize = 8192;
 
-/// Chunk words and bitmaps, as a pool has them. Those that are zero take no memory: that is given when a word is written.
+/// Chunk words and bitmaps, as a pool has them. Those that are zero take no memory: that is given
+/// when a word is written.
 pub(crate) struct HeapTables {
     pub layout: HeapLayout,
     words: Box<[u64]>,
@@ -33,14 +34,16 @@ pub(crate) struct HeapTables {
     damaged: BTreeMap<u32, usize>,
 }
 
-/// So many zeros. They take memory when one is written: the system gives pages of zeros, where a loop that writes them would touch them all.
+/// So many zeros. They take memory when one is written: the system gives pages of zeros, where a
+/// loop that writes them would touch them all.
 fn zeros<T: bytemuck::Zeroable>(count: usize) -> Result<Box<[T]>, Error> {
     let what = "the tables of the pool's heap";
     bytemuck::allocation::try_zeroed_slice_box(count).map_err(|()| Error::NoMemory { what })
 }
 
 impl HeapTables {
-    /// Reads them by a function that loads bytes from an offset, as far as `data` says that a range of them may be other than zero.
+    /// Reads them by a function that loads bytes from an offset, as far as `data` says that a range
+    /// of them may be other than zero.
     pub fn load(
         layout: HeapLayout,
         of: Bitmaps,
@@ -188,7 +191,8 @@ impl HeapTables {
         self.damaged_words(chunk).map_or(Ok(()), |(class, at)| Err(class.at(at)))
     }
 
-    /// What begins at a chunk, and its number of chunks. Of a pool that was recovered, so that there are no segments of a log.
+    /// What begins at a chunk, and its number of chunks. Of a pool that was recovered, so that
+    /// there are no segments of a log.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for whatever an allocator must not build upon.

@@ -67,8 +67,8 @@ impl Ring {
         }
     }
 
-    /// Goes on at the start of the ring where that has room for so many bytes: the less of the ring is used, the less a
-    /// recovery has to read.
+    /// Goes on at the start of the ring where that has room for so many bytes: the less of the ring
+    /// is used, the less a recovery has to read.
     pub fn go_back(&mut self, bytes: u64) {
         let (place, first) = (self.given % self.capacity, self.back % self.capacity);
         if bytes > 0 && self.given / self.capacity == self.back / self.capacity && bytes <= first {

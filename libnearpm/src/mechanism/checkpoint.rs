@@ -59,7 +59,8 @@ impl Protocol for Checkpoint {
                 Some(txid) => txid,
                 None => *self.txid.insert(cx.lane.next_txid()),
             };
-            // Every line was written back when the last epoch was cut, and the page not stored to since.
+            // Every line was written back when the last epoch was cut, and the page not stored to
+            // since.
             cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;
             assert_eq!(pages.len(), entries.len(), "a page has one entry");
             for (page, entry) in pages.into_iter().zip(entries) {
@@ -89,8 +90,8 @@ impl Protocol for Checkpoint {
         Ok(())
     }
 
-    /// Cuts the epoch when it has its number of transactions, or when less than half of the ring is left: every
-    /// transaction finds that half free.
+    /// Cuts the epoch when it has its number of transactions, or when less than half of the ring is
+    /// left: every transaction finds that half free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
         let full = cx.lane.used() + entry_bytes(0, PAGE_BYTES as u32) > cx.lane.capacity() / 2;

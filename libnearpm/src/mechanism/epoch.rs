@@ -48,11 +48,12 @@ pub(crate) struct Epoch {
     pages: BTreeMap<u64, u64>,
     /// Transactions that committed in it and wrote something.
     transactions: u64,
-    /// Pages that the open transaction has stored to, each with its lines that were dirty before. The old bytes of the others are where the mechanism
-    /// has saved the page, so that nobody need load them from a card only because the transaction could be aborted.
+    /// Pages that the open transaction has stored to, each with its lines that were dirty before.
+    /// The old bytes of the others are where the mechanism has saved the page, so that nobody need
+    /// load them from a card only because the transaction could be aborted.
     open: Blocks<(u64, u64)>,
-    /// Places and lengths of the open transaction's writes to lines that were dirty before, with their old bytes one after the other. Volatile: a
-    /// crash takes the whole epoch back.
+    /// Places and lengths of the open transaction's writes to lines that were dirty before, with
+    /// their old bytes one after the other. Volatile: a crash takes the whole epoch back.
     before: Vec<(u64, usize)>,
     before_bytes: Vec<u8>,
     /// Places that the open transaction has allocated: nobody wants their old bytes back.
@@ -107,7 +108,8 @@ impl Epoch {
         self.pages.is_empty()
     }
 
-    /// Stores inside one touched page, keeping the old bytes until the transaction ends where nobody else has them.
+    /// Stores inside one touched page, keeping the old bytes until the transaction ends where
+    /// nobody else has them.
     pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
         let page = Self::page_of(place);
         let dirty = self.pages.get_mut(&page).expect("a page is saved before it is stored to");
@@ -148,8 +150,9 @@ impl Epoch {
         self.transactions
     }
 
-    /// The open transaction's writes are taken back, newest first, but for those to lines that were not dirty before: these are returned, by page, for
-    /// the mechanism to put back what it has saved.
+    /// The open transaction's writes are taken back, newest first, but for those to lines that were
+    /// not dirty before: these are returned, by page, for the mechanism to put back what it has
+    /// saved.
     pub fn abort(&mut self, memory: &mut impl Memory) -> Result<Vec<(u64, u64)>, Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;

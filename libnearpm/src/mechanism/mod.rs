@@ -39,8 +39,8 @@ pub(crate) enum Acknowledged {
     Nothing,
 }
 
-/// A mechanism at work on a pool. One transaction is open at a time; offsets are those of the heap as programs see it, and ranges
-/// have been checked.
+/// A mechanism at work on a pool. One transaction is open at a time; offsets are those of the heap
+/// as programs see it, and ranges have been checked.
 pub(crate) trait Protocol: Send {
     /// Reads, own writes included.
     #[inline]
@@ -54,7 +54,8 @@ pub(crate) trait Protocol: Send {
     /// Writes. When it fails with [`Error::TooLarge`] nothing was written.
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error>;
 
-    /// The open transaction is about to change parts of this range, and nobody else changes anything in it.
+    /// The open transaction is about to change parts of this range, and nobody else changes
+    /// anything in it.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when the log has no room for it.
@@ -65,10 +66,12 @@ pub(crate) trait Protocol: Send {
     /// The open transaction has allocated this range: its old contents matter to nobody.
     fn fresh(&mut self, _cx: &mut Context, _offset: u64, _bytes: u64) {}
 
-    /// Does what must be done before the commit point. When it fails the transaction can still be aborted.
+    /// Does what must be done before the commit point. When it fails the transaction can still be
+    /// aborted.
     fn prepare(&mut self, cx: &mut Context) -> Result<(), Error>;
 
-    /// Passes the commit point. When it fails only a recovery can tell whether the transaction happened.
+    /// Passes the commit point. When it fails only a recovery can tell whether the transaction
+    /// happened.
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error>;
 
     /// Takes every write of the open transaction back.
@@ -80,13 +83,14 @@ pub(crate) trait Protocol: Send {
     /// Every commit so far has been read back, by somebody else: it is durable.
     fn acknowledged(&mut self, _cx: &mut Context) {}
 
-    /// Programs are about to use memory behind the transactions: it must be there, and reachable through the
-    /// processor's cache.
+    /// Programs are about to use memory behind the transactions: it must be there, and reachable
+    /// through the processor's cache.
     fn share(&mut self, _cx: &mut Context) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Brings what lies elsewhere to where offsets say, so that memory may be used behind the mechanism's back. Everything is finished.
+    /// Brings what lies elsewhere to where offsets say, so that memory may be used behind the
+    /// mechanism's back. Everything is finished.
     fn bring_home(&mut self, _cx: &mut Context) -> Result<(), Error> {
         Ok(())
     }
@@ -119,7 +123,8 @@ pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, chang
     protocol.write(cx, offset, &word.to_le_bytes())
 }
 
-/// Begins to fetch the lines of which a range has a part, not all: the first, the last, or none. A store to a part of a line waits for the rest.
+/// Begins to fetch the lines of which a range has a part, not all: the first, the last, or none. A
+/// store to a part of a line waits for the rest.
 pub(crate) fn prefetch_parts(medium: &Medium, range: &Range<u64>) {
     let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
     let first = (first < range.start).then_some(first);

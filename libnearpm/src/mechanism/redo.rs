@@ -1,8 +1,10 @@
 //! Redo logging: new values are collected, logged at commit, and then applied.
 //!
-//! What the transaction has allocated itself has no log: it is stored at once, in lines that nobody refers to before the commit.
+//! What the transaction has allocated itself has no log: it is stored at once, in lines that nobody
+//! refers to before the commit.
 //!
-//! Invariant: nothing of an open transaction is in persistent memory outside the log and what it has allocated.
+//! Invariant: nothing of an open transaction is in persistent memory outside the log and what it
+//! has allocated.
 
 use std::ops::Range;
 
@@ -153,7 +155,8 @@ impl Protocol for Redo {
         }
         self.log.prepare(cx, values)?;
         if cx.lane.executor.writes_around_the_cache() {
-            // While the entries leave. Nobody reads before the transaction has ended, one way or the other.
+            // While the entries leave. Nobody reads before the transaction has ended, one way or
+            // the other.
             let values = self.log.values().into_iter().flat_map(Values::iter);
             values.for_each(|(place, value)| self.cache.update(&cx.medium, place, value));
         }

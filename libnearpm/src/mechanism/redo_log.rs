@@ -1,7 +1,8 @@
-//! A redo log that is committed at once: for redo transactions, and for the page switches of shadow paging.
+//! A redo log that is committed at once: for redo transactions, and for the page switches of shadow
+//! paging.
 //!
-//! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots are given back when the
-//! applied word, or the commit word of the next log, makes them worthless.
+//! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots
+//! are given back when the applied word, or the commit word of the next log, makes them worthless.
 
 use super::Context;
 use crate::error::Error;
@@ -71,7 +72,8 @@ impl RedoLog {
         std::mem::take(&mut self.values)
     }
 
-    /// Writes the entries; the caller lets a barrier follow, which makes them durable. Nothing counts before [`RedoLog::publish`].
+    /// Writes the entries; the caller lets a barrier follow, which makes them durable. Nothing
+    /// counts before [`RedoLog::publish`].
     pub fn prepare(&mut self, cx: &mut Context, values: Values) -> Result<(), Error> {
         let former = cx.lane.mark();
         let ranges = || values.ranges.iter().copied();
@@ -88,7 +90,8 @@ impl RedoLog {
                 former
             }
         };
-        // What the former log applies travels while the entries are made. It does not depend on them, nor they on it.
+        // What the former log applies travels while the entries are made. It does not depend on
+        // them, nor they on it.
         cx.lane.executor.send(&cx.medium)?;
         let txid = cx.lane.next_txid();
         cx.lane.log_new(&cx.medium, txid, &entries, &values.bytes);
@@ -123,8 +126,8 @@ impl RedoLog {
         self.prepared.as_ref().map(|log| &log.values)
     }
 
-    /// Waits until the published log is applied, and gives its slots back. On return memory can be used through the processor's
-    /// cache.
+    /// Waits until the published log is applied, and gives its slots back. On return memory can be
+    /// used through the processor's cache.
     pub fn settle(&mut self, cx: &mut Context) -> Result<(), Error> {
         cx.lane.executor.settle(&cx.medium)?;
         if std::mem::take(&mut self.published) {

@@ -1,4 +1,5 @@
-//! Shadow paging: a page is copied aside at its first store in an epoch, and all pages switch at once when it is cut.
+//! Shadow paging: a page is copied aside at its first store in an epoch, and all pages switch at
+//! once when it is cut.
 //!
 //! Invariant: no page that the durable page table names is stored to.
 
@@ -66,7 +67,8 @@ impl Shadow {
     /// Moves a logical page to a page of this epoch, which was taken for it.
     fn shadow(&mut self, cx: &mut Context, logical: u64, page: u64) -> Result<(), Error> {
         let (from, to) = (cx.pages.offset(cx.pages.page(logical)), cx.pages.offset(page));
-        // Every line was written back when the last epoch was cut, and the page not stored to since.
+        // Every line was written back when the last epoch was cut, and the page not stored to
+        // since.
         let copied = cx.lane.executor.begin_shadow_copy(&cx.medium, from, to);
         if copied.is_err() {
             cx.pages.give(page);
@@ -177,8 +179,8 @@ impl Protocol for Shadow {
         Ok(())
     }
 
-    /// Cuts the epoch when it has its number of transactions, or when less than half of the spare pages or of the ring is
-    /// left: every transaction finds those halves free.
+    /// Cuts the epoch when it has its number of transactions, or when less than half of the spare
+    /// pages or of the ring is left: every transaction finds those halves free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
         let transactions = self.epoch.commit();
         let full = cx.pages.half_taken() || self.log_bytes(0) * 2 > cx.lane.capacity();
@@ -188,7 +190,8 @@ impl Protocol for Shadow {
         Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
     }
 
-    /// Lines that the transaction was the first to store to are what they are in the page that theirs was copied from, to which nobody stores.
+    /// Lines that the transaction was the first to store to are what they are in the page that
+    /// theirs was copied from, to which nobody stores.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
         if cx.lane.executor.writes_around_the_cache() {
             for (page, lines) in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
@@ -211,7 +214,8 @@ impl Protocol for Shadow {
         self.cut(cx)
     }
 
-    /// Page by page to where it belongs, so many at a time as an epoch has room for, each epoch at once or not at all.
+    /// Page by page to where it belongs, so many at a time as an epoch has room for, each epoch at
+    /// once or not at all.
     fn bring_home(&mut self, cx: &mut Context) -> Result<(), Error> {
         let at_a_time = (cx.lane.capacity() / SWITCH_BYTES).clamp(1, HOME_AT_A_TIME as u64) as usize;
         loop {

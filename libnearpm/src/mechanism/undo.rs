@@ -1,11 +1,12 @@
 //! Undo logging: old values to the log, new values in place.
 //!
-//! New values wait in volatile memory until the transaction ends, so that all ranges that need an entry are known before
-//! the first of them is logged: ranges that touch have one entry, and all entries share one fence. What the
-//! transaction has allocated itself needs no entry and is stored at once.
+//! New values wait in volatile memory until the transaction ends, so that all ranges that need an
+//! entry are known before the first of them is logged: ranges that touch have one entry, and all
+//! entries share one fence. What the transaction has allocated itself needs no entry and is stored
+//! at once.
 //!
-//! Invariant: no byte is stored to unless an entry of the open transaction covers it whose durability comes before
-//! the store's, or the transaction allocated it.
+//! Invariant: no byte is stored to unless an entry of the open transaction covers it whose
+//! durability comes before the store's, or the transaction allocated it.
 
 use std::ops::Range;
 
@@ -34,7 +35,8 @@ pub(crate) struct Undo {
     writes: WriteSet,
     /// Lines that were stored to in memory.
     stored: IntervalSet,
-    /// Parts of the running write that are not fresh, and of one of these those that are not logged; kept for their memory.
+    /// Parts of the running write that are not fresh, and of one of these those that are not
+    /// logged; kept for their memory.
     gaps: Vec<Range<u64>>,
     unlogged: Vec<Range<u64>>,
     /// Identifier of the open transaction, once it has logged something.
@@ -165,12 +167,14 @@ impl Protocol for Undo {
     }
 
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
-        // Find room for everything before anything is written, so that a full log leaves nothing half done.
+        // Find room for everything before anything is written, so that a full log leaves nothing
+        // half done.
         let gaps = self.not_fresh(cx, offset, data.len() as u64);
         let noted = gaps.iter().try_for_each(|gap| self.note(cx, gap.clone()));
         if noted.is_ok() {
             if cx.lane.executor.writes_around_the_cache() {
-                // Nobody loads what the card logs, and a store to a part of a line waits for the rest of it.
+                // Nobody loads what the card logs, and a store to a part of a line waits for the
+                // rest of it.
                 gaps.iter().for_each(|gap| prefetch_parts(&cx.medium, gap));
             }
             self.put(cx, offset, data, &gaps);
@@ -187,9 +191,9 @@ impl Protocol for Undo {
         noted
     }
 
-    /// A rollback makes the range free again, so its old contents need no entry. They are not those of a live object
-    /// either: a free takes effect for the allocator only after its commit, and a commit that is not ordered before stores to the
-    /// range makes an entry necessary.
+    /// A rollback makes the range free again, so its old contents need no entry. They are not those
+    /// of a live object either: a free takes effect for the allocator only after its commit, and a
+    /// commit that is not ordered before stores to the range makes an entry necessary.
     fn fresh(&mut self, cx: &mut Context, offset: u64, bytes: u64) {
         for (place, part) in cx.pages.pieces(offset, bytes) {
             let range = place..place + part.len() as u64;

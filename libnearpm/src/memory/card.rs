@@ -18,7 +18,8 @@ pub struct CardMemory {
     /// Device address of its first byte.
     base: u64,
     bytes: u64,
-    /// No executor posts commands for the pool: all goes through the processor's cache, and drains look for failed logs.
+    /// No executor posts commands for the pool: all goes through the processor's cache, and drains
+    /// look for failed logs.
     without_commands: bool,
 }
 
@@ -36,9 +37,11 @@ impl CardMemory {
         Ok(CardMemory { card, pool, window, base, bytes, without_commands: false })
     }
 
-    /// For a pool that nobody posts commands for. Then nothing goes around the processor's cache: a processor may load a line ahead of time while
-    /// a store around the cache is on its way, and keeps what was there before, so that who loads such a line must drop it first; where
-    /// all goes through the cache, it is right about every line that it has. And no executor asks for failed logs of before: drains do.
+    /// For a pool that nobody posts commands for. Then nothing goes around the processor's cache: a
+    /// processor may load a line ahead of time while a store around the cache is on its way, and
+    /// keeps what was there before, so that who loads such a line must drop it first; where all
+    /// goes through the cache, it is right about every line that it has. And no executor asks for
+    /// failed logs of before: drains do.
     pub(crate) fn without_commands(self) -> CardMemory {
         CardMemory { without_commands: true, ..self }
     }
@@ -86,7 +89,8 @@ impl Memory for CardMemory {
         self.window.charge(work);
     }
     /// A fence alone orders posted writes on the link; a read of the card's status behind them
-    /// answers only when they are in its persistence domain. Stores that a failed log holds back may be dropped there.
+    /// answers only when they are in its persistence domain. Stores that a failed log holds back
+    /// may be dropped there.
     fn drain(&self) -> Result<(), Error> {
         self.window.fence();
         // No executor looks at what these have.
@@ -97,8 +101,9 @@ impl Memory for CardMemory {
         Ok(())
     }
     fn alive(&self) -> Result<(), Error> {
-        // The status line tells all: that the card is there, whether a log has failed, and whether a store was lost. A load of what a log holds back
-        // is answered with an error, which reads as all ones too.
+        // The status line tells all: that the card is there, whether a log has failed, and whether
+        // a store was lost. A load of what a log holds back is answered with an error, which reads
+        // as all ones too.
         let latched = self.card.push(0)?;
         let place = self.base..self.base + self.bytes;
         let stores = self.card.verify_stores(&place, latched);

@@ -5,7 +5,8 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// A shared mapping with MAP_SYNC: metadata of the file system is durable before a page can be written.
+/// A shared mapping with MAP_SYNC: metadata of the file system is durable before a page can be
+/// written.
 pub struct DaxMap {
     pointer: *mut u8,
     bytes: usize,

@@ -1,8 +1,8 @@
 //! Power cuts under programs that know nothing of them.
 //!
-//! The program works on volatile memory; a line reaches the image by the library's write-backs and fences alone, or by eviction
-//! ([`TestMemory`]). When power fails, what survives is written to the pool's file, and the process ends at once. SIGKILL cannot show this:
-//! the page cache survives it.
+//! The program works on volatile memory; a line reaches the image by the library's write-backs and
+//! fences alone, or by eviction ([`TestMemory`]). When power fails, what survives is written to the
+//! pool's file, and the process ends at once. SIGKILL cannot show this: the page cache survives it.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub struct PowerCut {
     pub seed: u64,
     /// A dirty line is evicted at about one event in so many; 0 never.
     pub evict_one_in: u64,
-    /// The file is an ordinary one, and not persistent memory: what survives is decided by sectors, of which the system writes one where it would
-    /// evict a line.
+    /// The file is an ordinary one, and not persistent memory: what survives is decided by sectors,
+    /// of which the system writes one where it would evict a line.
     pub torn: bool,
 }
 

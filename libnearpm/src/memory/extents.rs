@@ -55,7 +55,8 @@ fn ask(file: &File, range: &Range<u64>) -> io::Result<Box<Map>> {
         reserved: 0,
         extents: [Extent::default(); AT_ONCE],
     });
-    // SAFETY: the descriptor is open; the structure is as the kernel wants it, and `count` says how many extents have room in it.
+    // SAFETY: the descriptor is open; the structure is as the kernel wants it, and `count` says how
+    // many extents have room in it.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *map) };
     if done == 0 { Ok(map) } else { Err(io::Error::last_os_error()) }
 }

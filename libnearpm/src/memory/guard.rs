@@ -1,16 +1,21 @@
 //! Pages of mapped files that their files cannot give.
 //!
-//! A load or store of such a page is a SIGBUS: the file was cut short by somebody who does not know of the pool's lock, the medium has
-//! no room for a hole of it, or cannot be read. No check before an access can exclude that. So there is a handler, for the pages
-//! of pools alone: it puts a page of zeros of this process there, and remembers the loss. Whoever acknowledges something asks
-//! for it first ([`Guard::check`]). A hole that is private needs more than that page of zeros in no case, and is no loss.
+//! A load or store of such a page is a SIGBUS: the file was cut short by somebody who does not know
+//! of the pool's lock, the medium has no room for a hole of it, or cannot be read. No check before
+//! an access can exclude that. So there is a handler, for the pages of pools alone: it puts a page
+//! of zeros of this process there, and remembers the loss. Whoever acknowledges something asks for
+//! it first ([`Guard::check`]). A hole that is private needs more than that page of zeros in no
+//! case, and is no loss.
 //!
-//! Every other SIGBUS goes to the handler that was there before. A program that installs one of its own later takes this one's place.
+//! Every other SIGBUS goes to the handler that was there before. A program that installs one of its
+//! own later takes this one's place.
 //!
-//! Threads may come upon one page at the same time, and the second must not take away what the first has stored to it since. So one
-//! page is mended at a time, and one that can be read by then is left as it is (Linux 5.14 tells).
+//! Threads may come upon one page at the same time, and the second must not take away what the
+//! first has stored to it since. So one page is mended at a time, and one that can be read by then
+//! is left as it is (Linux 5.14 tells).
 //!
-//! The handler calls `fstat`, `lseek`, `madvise`, `mmap`, `getpid`, `gettid`, `sched_yield` and `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
+//! The handler calls `fstat`, `lseek`, `madvise`, `mmap`, `getpid`, `gettid`, `sched_yield` and
+//! `sigaction` alone, and reads atomic words: [`Slot`]s, of which none is ever freed.
 
 #![allow(unsafe_code)]
 
@@ -129,7 +134,8 @@ impl Guard {
         if self.is_whole() { Ok(()) } else { Err(self.error(self.slot.lost.load(Ordering::Acquire))) }
     }
 
-    /// The same, and whether the file has its size still, although nobody has come upon the place where it was cut.
+    /// The same, and whether the file has its size still, although nobody has come upon the place
+    /// where it was cut.
     ///
     /// # Errors
     /// As [`Guard::check`].
@@ -154,8 +160,9 @@ impl Guard {
         self.slot.lost.store(lost, Ordering::Release);
     }
 
-    /// By a seek, and not by all that the system tells about a file: of one whose times were asked for, the next write has to make a new one (Linux
-    /// 6.13), with a change of the file system's tables. The offset of the descriptor means nothing to anybody.
+    /// By a seek, and not by all that the system tells about a file: of one whose times were asked
+    /// for, the next write has to make a new one (Linux 6.13), with a change of the file system's
+    /// tables. The offset of the descriptor means nothing to anybody.
     fn size(&self) -> Result<u64, Error> {
         let end = seek(&self.file, SeekFrom::End(0));
         end.map_err(|e| Error::system(format!("read the size of {}", self.path.display()), e.into()))
@@ -188,8 +195,9 @@ fn install() -> std::io::Result<()> {
         return Ok(());
     }
     let done = |code: c_int| if code == 0 { Ok(()) } else { Err(IoError::last_os_error()) };
-    // SAFETY: zeros are a value of the structure; the calls get structures of this function, and the handler keeps to what a
-    // handler may do. The former one is known before the new one can run.
+    // SAFETY: zeros are a value of the structure; the calls get structures of this function, and
+    // the handler keeps to what a handler may do. The former one is known before the new one can
+    // run.
     unsafe {
         let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).map_err(|_| ErrorKind::Unsupported)?;
         let mut former: libc::sigaction = std::mem::zeroed();
@@ -204,7 +212,8 @@ fn install() -> std::io::Result<()> {
 
 extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let Some((former, page)) = FORMER.get() else { return };
-    // SAFETY: the system gives the information of the signal, and the thread's own error number may be read and written.
+    // SAFETY: the system gives the information of the signal, and the thread's own error number may
+    // be read and written.
     let mended = unsafe {
         let errno = *libc::__errno_location();
         // Only of an address that is mapped: a damaged page of memory is somebody else's.
@@ -213,8 +222,8 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
         mended
     };
     if !mended {
-        // SAFETY: the former handler is called as the system would have called it; where there is none, the instruction
-        // is repeated with the system's own reaction, which ends the process.
+        // SAFETY: the former handler is called as the system would have called it; where there is
+        // none, the instruction is repeated with the system's own reaction, which ends the process.
         unsafe {
             match former.sa_sigaction {
                 libc::SIG_DFL | libc::SIG_IGN => {
@@ -238,11 +247,13 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_
 /// The thread that mends a page: its process and its own number, 0 for none.
 static MENDING: AtomicU64 = AtomicU64::new(0);
 
-/// The turn of the thread that mends a page; `false` where it has it from what this handler has interrupted.
+/// The turn of the thread that mends a page; `false` where it has it from what this handler has
+/// interrupted.
 struct Mending(bool);
 
 impl Mending {
-    /// Waits for it. A turn that another process has is that of a thread of the parent, which a `fork` has not copied.
+    /// Waits for it. A turn that another process has is that of a thread of the parent, which a
+    /// `fork` has not copied.
     fn take() -> Mending {
         // SAFETY: the calls take and change nothing.
         let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
@@ -280,7 +291,8 @@ fn is_readable(_: usize, _: usize) -> bool {
     false
 }
 
-/// Puts zeros at an address that a mapping could not give, and remembers the loss. Says whether it could.
+/// Puts zeros at an address that a mapping could not give, and remembers the loss. Says whether it
+/// could.
 fn mend(address: usize, page: usize) -> bool {
     let at = address & !(page - 1);
     let _turn = Mending::take();
@@ -305,8 +317,8 @@ fn mend(address: usize, page: usize) -> bool {
         };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: the pages belong to the mapping of the slot, which lives, as somebody uses it; the library refers to them by
-        // raw copies alone.
+        // SAFETY: the pages belong to the mapping of the slot, which lives, as somebody uses it;
+        // the library refers to them by raw copies alone.
         let map = unsafe { libc::mmap(at as *mut c_void, end - at, protection, flags, -1, 0) };
         if map == libc::MAP_FAILED {
             return false;
@@ -325,7 +337,8 @@ enum Beneath {
 }
 
 fn beneath(file: c_int, offset: u64, page: u64) -> Beneath {
-    // SAFETY: zeros are a value of the structure, which is this function's; the offset of the descriptor means nothing to anybody.
+    // SAFETY: zeros are a value of the structure, which is this function's; the offset of the
+    // descriptor means nothing to anybody.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         if libc::fstat(file, &mut status) == 0 && offset >= status.st_size as u64 {
@@ -343,7 +356,8 @@ mod tests {
 
     use super::*;
 
-    /// A thread that was late: while it came to its turn another one has mended the page, and has stored to it.
+    /// A thread that was late: while it came to its turn another one has mended the page, and has
+    /// stored to it.
     #[test]
     fn a_page_that_another_thread_has_mended_keeps_what_is_in_it() {
         const BYTES: usize = 1 << 16;
@@ -363,7 +377,8 @@ mod tests {
         assert!(guard.is_whole());
     }
 
-    /// A file whose times were asked for since its last write gets a finer one at the next, at once; any other keeps its time until the system's clock ticks.
+    /// A file whose times were asked for since its last write gets a finer one at the next, at
+    /// once; any other keeps its time until the system's clock ticks.
     #[test]
     fn to_ask_for_the_size_makes_no_later_write_change_the_time_of_the_file() {
         use std::os::unix::fs::{FileExt, MetadataExt};
@@ -409,7 +424,8 @@ mod tests {
         // No process has this number.
         MENDING.store(u64::from(u32::MAX) << 32 | 1, Ordering::Release);
         let turn = Mending::take();
-        // A handler that interrupts the one that has the turn does not wait for itself, nor gives it away.
+        // A handler that interrupts the one that has the turn does not wait for itself, nor gives
+        // it away.
         drop(Mending::take());
         assert_ne!(MENDING.load(Ordering::Acquire), 0);
         drop(turn);

@@ -29,22 +29,24 @@ use crate::error::{Error, Problem};
 /// What a pool on an ordinary file survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Survives {
-    /// A crash of the process: the page cache holds what was stored, and nothing is flushed. A power
-    /// cut or a crash of the operating system may corrupt the pool.
+    /// A crash of the process: the page cache holds what was stored, and nothing is flushed. A
+    /// power cut or a crash of the operating system may corrupt the pool.
     ProcessCrash,
-    /// A power cut. On a file of a DAX file system that costs cache-line write-backs and fences; on an ordinary file each
-    /// fence is an `msync`.
+    /// A power cut. On a file of a DAX file system that costs cache-line write-backs and fences; on
+    /// an ordinary file each fence is an `msync`.
     #[default]
     PowerCut,
-    /// A power cut, if the caller is right that the file lies in persistent memory although the system does not
-    /// say so: cache-line write-backs and fences, no `msync`. For emulated persistent memory and for measurements.
+    /// A power cut, if the caller is right that the file lies in persistent memory although the
+    /// system does not say so: cache-line write-backs and fences, no `msync`. For emulated
+    /// persistent memory and for measurements.
     AsPersistentMemory,
-    /// As [`Survives::AsPersistentMemory`], where the power supply saves the processors' caches as well (eADR): fences alone. On a
-    /// DAX file system that is found out without being told.
+    /// As [`Survives::AsPersistentMemory`], where the power supply saves the processors' caches as
+    /// well (eADR): fences alone. On a DAX file system that is found out without being told.
     AsPersistentCaches,
 }
 
-/// How stores to a mapped file become durable: what follows of [`Survives`] on the file system that the file lies on.
+/// How stores to a mapped file become durable: what follows of [`Survives`] on the file system that
+/// the file lies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flush {
     /// They do not need to.
@@ -109,13 +111,15 @@ pub struct MappedMemory {
 impl MappedMemory {
     /// Maps all of a file, which must not be empty and must be open for reading and writing.
     ///
-    /// The file should keep its size while it is mapped: the pool's lock on it tells other users of this library. If it does not, or if its
-    /// medium has no room for a hole, what is loaded from there is zeros and what is stored is lost, and fences fail from then on.
+    /// The file should keep its size while it is mapped: the pool's lock on it tells other users of
+    /// this library. If it does not, or if its medium has no room for a hole, what is loaded from
+    /// there is zeros and what is stored is lost, and fences fail from then on.
     pub fn map(file: File, path: &Path, survives: Survives) -> Result<MappedMemory, Error> {
         Self::map_up_to(file, path, survives, 0)
     }
 
-    /// The same for a file that may grow to `most` bytes while it is mapped ([`Memory::grow`]): addresses stay.
+    /// The same for a file that may grow to `most` bytes while it is mapped ([`Memory::grow`]):
+    /// addresses stay.
     pub fn map_up_to(file: File, path: &Path, survives: Survives, most: u64) -> Result<MappedMemory, Error> {
         let context = |what: &str| format!("{what} {}", path.display());
         let bytes = file.metadata().map_err(|e| Error::system(context("read the size of"), e))?.len();
@@ -179,7 +183,8 @@ impl MappedMemory {
 
     /// The parts of a range that may be other than zero.
     pub(crate) fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        // A file without holes is asked where it has room that was never written, which tmpfs does not tell, and takes long not to tell.
+        // A file without holes is asked where it has room that was never written, which tmpfs does
+        // not tell, and takes long not to tell.
         if self.is_complete() && space::is_tmpfs(&self.file) {
             return vec![range];
         }
@@ -213,13 +218,15 @@ impl MappedMemory {
         secured.is_ok()
     }
 
-    /// Notes what the next drain is to synchronise. Apart, so that write-backs by instructions save no registers for its lock.
+    /// Notes what the next drain is to synchronise. Apart, so that write-backs by instructions save
+    /// no registers for its lock.
     #[inline(never)]
     fn write_back_by_call(&self, offset: u64, bytes: u64) {
         self.synchronising.add(offset, offset + bytes);
     }
 
-    /// As [`Memory::stream`] of lines that the view has at the same place; `false` where stores do not go to the mapping, or find no room.
+    /// As [`Memory::stream`] of lines that the view has at the same place; `false` where stores do
+    /// not go to the mapping, or find no room.
     pub(super) fn stream_from(&self, view: &View, offset: u64, bytes: u64) -> bool {
         check_range(self.bytes(), offset, bytes);
         check_range(view.bytes(), offset, bytes);
@@ -227,8 +234,8 @@ impl MappedMemory {
         if !matches!(self.flush, Flush::Lines | Flush::Order) || !self.is_secure(offset, bytes as usize) {
             return false;
         }
-        // SAFETY: the ranges lie in two mappings, whose starts are page aligned; a view is changed by atomic stores, or those of the program, which
-        // answers for them.
+        // SAFETY: the ranges lie in two mappings, whose starts are page aligned; a view is changed
+        // by atomic stores, or those of the program, which answers for them.
         unsafe {
             cache::stream_from(self.pointer().add(offset as usize), view.base().add(offset as usize), bytes as usize)
         };
@@ -254,8 +261,10 @@ impl MappedMemory {
         self.flush
     }
 
-    /// Maps every page at once, so that no access waits for a page fault. Where durability is `msync`'s, for loads alone: the system protects a page
-    /// against stores whenever it has written it, so that the first store behind each `msync` faults anyway. What fails is left to the page faults.
+    /// Maps every page at once, so that no access waits for a page fault. Where durability is
+    /// `msync`'s, for loads alone: the system protects a page against stores whenever it has
+    /// written it, so that the first store behind each `msync` faults anyway. What fails is left to
+    /// the page faults.
     pub fn populate(&self) {
         #[cfg(all(target_os = "linux", not(miri)))]
         {
@@ -265,16 +274,19 @@ impl MappedMemory {
         }
     }
 
-    /// Takes pages out of this process that the system holds in any case: the next access maps them again. Their bytes stay.
+    /// Takes pages out of this process that the system holds in any case: the next access maps them
+    /// again. Their bytes stay.
     pub fn let_pages_go(&self) {
         #[cfg(all(target_os = "linux", not(miri)))]
         if matches!(self.map, Map::Ordinary(_)) {
-            // SAFETY: the range is this mapping, which is one of a file and shared, so that the call changes no byte of it.
+            // SAFETY: the range is this mapping, which is one of a file and shared, so that the
+            // call changes no byte of it.
             unsafe { libc::madvise(self.pointer().cast(), self.bytes() as usize, libc::MADV_DONTNEED) };
         }
     }
 
-    /// A private mapping of the same file: it shows what the file holds, and what is stored to it stays in this process.
+    /// A private mapping of the same file: it shows what the file holds, and what is stored to it
+    /// stays in this process.
     pub(crate) fn private_view(&self) -> Result<View, Error> {
         private_view_up_to(&self.file, &self.path, self.bytes(), self.most)
     }
@@ -347,8 +359,8 @@ impl Memory for MappedMemory {
         if !self.is_secure(offset, data.len()) {
             return self.load_beside(offset, data);
         }
-        // SAFETY: the range lies in the mapping, which lives as long as `self`; `data` is a distinct
-        // allocation, because no reference into the mapping is ever made.
+        // SAFETY: the range lies in the mapping, which lives as long as `self`; `data` is a
+        // distinct allocation, because no reference into the mapping is ever made.
         unsafe {
             let from = self.pointer().add(offset as usize);
             if data.len() == 8 && from.cast::<u64>().is_aligned() {
@@ -369,7 +381,8 @@ impl Memory for MappedMemory {
         if let Some(writes) = &self.writes {
             return self.write(writes, offset, data);
         }
-        // SAFETY: as for `load`. An aligned word is one volatile store, which the processor does not tear.
+        // SAFETY: as for `load`. An aligned word is one volatile store, which the processor does
+        // not tear.
         unsafe {
             let to = self.pointer().add(offset as usize);
             match <[u8; 8]>::try_from(data) {
@@ -402,7 +415,8 @@ impl Memory for MappedMemory {
             Flush::Lines => {
                 let first = offset / LINE_U64 * LINE_U64;
                 let count = (offset + bytes).div_ceil(LINE_U64) - first / LINE_U64;
-                // SAFETY: the lines begin inside the mapping, which is page aligned, so all of them are mapped.
+                // SAFETY: the lines begin inside the mapping, which is page aligned, so all of them
+                // are mapped.
                 unsafe { cache::write_back_lines(self.pointer().add(first as usize), count as usize) };
             }
             Flush::Sync => self.write_back_by_call(offset, bytes),
@@ -419,7 +433,8 @@ impl Memory for MappedMemory {
         if !self.is_secure(offset, lines.len()) && !self.secure_store(offset, lines.len()) {
             return;
         }
-        // SAFETY: the range lies in the mapping, whose start is page aligned, so that it is whole lines of it.
+        // SAFETY: the range lies in the mapping, whose start is page aligned, so that it is whole
+        // lines of it.
         unsafe { cache::stream(self.pointer().add(offset as usize), lines) };
     }
 
@@ -466,7 +481,8 @@ impl Memory for MappedMemory {
     }
 }
 
-/// A private mapping of the first `bytes` bytes of a file that is locked. Memory is taken for what is stored to alone.
+/// A private mapping of the first `bytes` bytes of a file that is locked. Memory is taken for what
+/// is stored to alone.
 pub(crate) fn private_view(file: &File, path: &Path, bytes: u64) -> Result<View, Error> {
     private_view_up_to(file, path, bytes, bytes)
 }
@@ -474,15 +490,17 @@ pub(crate) fn private_view(file: &File, path: &Path, bytes: u64) -> Result<View,
 /// The same of a file that may grow to `most` bytes.
 fn private_view_up_to(file: &File, path: &Path, bytes: u64, most: u64) -> Result<View, Error> {
     let length = usize::try_from(most).map_err(|_| Problem::NoSpace { needed: most }.at(path.display()))?;
-    // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that others change under the mapping
-    // would be seen as other values, and nothing refers to them but by raw copies.
+    // SAFETY: the pool's lock keeps other users of this library away from the file; bytes that
+    // others change under the mapping would be seen as other values, and nothing refers to them but
+    // by raw copies.
     let map = unsafe { MmapOptions::new().len(length).no_reserve_swap().map_copy(file) };
     let mut map = map.map_err(|e| Error::system(format!("map a working copy of {}", path.display()), e))?;
     let guard = Guard::new(file, path, map.as_mut_ptr(), bytes, true)?;
     Ok(View::of_file(map, bytes, guard))
 }
 
-/// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it reserved.
+/// Makes a file `bytes` long and reserves all of them on its medium. A failure may leave part of it
+/// reserved.
 pub(crate) fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
     allocate_range(file, 0..bytes)
 }
@@ -502,7 +520,8 @@ pub(crate) fn allocate_range(file: &File, range: Range<u64>) -> std::io::Result<
 #[allow(clippy::unnecessary_cast, reason = "the fields have other widths on other systems")]
 pub(crate) fn free_bytes(file: &File) -> std::io::Result<Option<u64>> {
     let mut medium = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the descriptor is open, and the structure, of which zeros are a value, is this function's own.
+    // SAFETY: the descriptor is open, and the structure, of which zeros are a value, is this
+    // function's own.
     let medium = unsafe {
         if libc::fstatvfs(file.as_raw_fd(), medium.as_mut_ptr()) != 0 {
             return Err(std::io::Error::last_os_error());

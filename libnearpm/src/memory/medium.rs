@@ -76,7 +76,8 @@ impl Backing {
         each!(self, memory => memory.stream(offset, lines));
     }
 
-    /// As [`Backing::stream`] of whole lines of the view, which go from there to the same place here. `false`: not here, and nothing has changed.
+    /// As [`Backing::stream`] of whole lines of the view, which go from there to the same place
+    /// here. `false`: not here, and nothing has changed.
     pub fn stream_from(&self, view: &View, offset: u64, bytes: u64) -> bool {
         match self {
             Backing::Mapped(memory) => memory.stream_from(view, offset, bytes),
@@ -157,7 +158,8 @@ impl Backing {
         }
     }
 
-    /// The parts of a range that may be other than zero, rising. Of a file with holes those are not.
+    /// The parts of a range that may be other than zero, rising. Of a file with holes those are
+    /// not.
     pub fn data(&self, range: Range<u64>) -> Vec<Range<u64>> {
         match self {
             Backing::Mapped(memory) => memory.data(range),
@@ -168,7 +170,8 @@ impl Backing {
 
     /// The parts of a range that are to be read, because they may be other than zero.
     pub fn to_read(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        // So few bytes are read sooner than a file system looks through all that follows for the next hole.
+        // So few bytes are read sooner than a file system looks through all that follows for the
+        // next hole.
         const READ_SOONER: u64 = 4 << 20;
         if range.end - range.start <= READ_SOONER { vec![range] } else { self.data(range) }
     }
@@ -186,8 +189,8 @@ impl Backing {
         }
     }
 
-    /// Whether everything that was loaded of a file was there. A card is not asked: that costs a read over PCIe, and rings that it did not
-    /// answer for are damaged by their seals.
+    /// Whether everything that was loaded of a file was there. A card is not asked: that costs a
+    /// read over PCIe, and rings that it did not answer for are damaged by their seals.
     ///
     /// # Errors
     /// [`Problem::Truncated`](crate::error::Problem::Truncated), what the system refuses.
@@ -228,7 +231,8 @@ impl Backing {
         }
     }
 
-    /// A volatile copy: of a mapped file all of it, its pages being shared until they are stored to; of other memory the ranges alone.
+    /// A volatile copy: of a mapped file all of it, its pages being shared until they are stored
+    /// to; of other memory the ranges alone.
     pub fn working_copy(&self, ranges: &[Range<u64>]) -> Result<View, Error> {
         match self {
             Backing::Mapped(memory) => memory.private_view(),
@@ -288,8 +292,8 @@ impl Medium {
         self.backing.load(offset, data);
     }
 
-    /// Loads on behalf of the program, and makes sure that what was loaded is there: a card that has gone reads all ones. Loads go
-    /// upwards, so that the last bytes tell.
+    /// Loads on behalf of the program, and makes sure that what was loaded is there: a card that
+    /// has gone reads all ones. Loads go upwards, so that the last bytes tell.
     #[inline]
     pub fn load_checked(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         match &self.backing {
@@ -377,7 +381,8 @@ impl Medium {
         }
     }
 
-    /// The words of a range that are not zero, rising, with their offsets. The range begins and ends at multiples of 8.
+    /// The words of a range that are not zero, rising, with their offsets. The range begins and
+    /// ends at multiples of 8.
     pub fn words(&self, range: Range<u64>) -> impl Iterator<Item = (u64, u64)> + '_ {
         const PIECE: u64 = 1 << 16;
         let whole = |part: Range<u64>| part.start / 8 * 8..part.end.next_multiple_of(8);

@@ -79,44 +79,50 @@ pub trait Memory: Send + Sync {
     fn drain(&self) -> Result<(), Error> {
         self.fence()
     }
-    /// Whether a drain makes durable what other threads wrote back, too. A fence is that of one processor; `msync` is not.
+    /// Whether a drain makes durable what other threads wrote back, too. A fence is that of one
+    /// processor; `msync` is not.
     fn drains_for_all(&self) -> bool {
         false
     }
-    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an ordinary file the system writes whole
-    /// pages when it likes.
+    /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an
+    /// ordinary file the system writes whole pages when it likes.
     fn keeps_order(&self) -> bool {
         true
     }
-    /// Drops the lines in the range from the cache, so that the next load sees what another agent wrote; complete after [`Memory::fence`]. Dirty ones are
-    /// written back first where the cache can hold others' lines stale; where it cannot, nothing is done.
+    /// Drops the lines in the range from the cache, so that the next load sees what another agent
+    /// wrote; complete after [`Memory::fence`]. Dirty ones are written back first where the cache
+    /// can hold others' lines stale; where it cannot, nothing is done.
     fn invalidate(&self, offset: u64, bytes: u64);
-    /// Stores whole lines around the cache (MOVDIR64B, non-temporal stores), from a buffer that was just made: a copy of
-    /// them that the cache holds is dropped. Starts their write-back; complete after [`Memory::fence`].
+    /// Stores whole lines around the cache (MOVDIR64B, non-temporal stores), from a buffer that was
+    /// just made: a copy of them that the cache holds is dropped. Starts their write-back; complete
+    /// after [`Memory::fence`].
     fn stream(&self, offset: u64, lines: &[u8]) {
         self.store(offset, lines);
         self.write_back(offset, lines.len() as u64);
     }
-    /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link begins to fetch them; a processor sees
-    /// ahead far enough in its own.
+    /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link
+    /// begins to fetch them; a processor sees ahead far enough in its own.
     fn prefetch(&self, _offset: u64, _bytes: u64) {}
-    /// Says that the bytes of a range will be written soon, and in order. What of a file was never written it gives its blocks at once: else a later
-    /// synchronisation would write tables of the file system as well. No byte changes, and nothing depends on it but speed.
+    /// Says that the bytes of a range will be written soon, and in order. What of a file was never
+    /// written it gives its blocks at once: else a later synchronisation would write tables of the
+    /// file system as well. No byte changes, and nothing depends on it but speed.
     fn write_ahead(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
-    /// Whether the memory still answers. One that has gone, or that holds a line back, may read as all ones, so that
-    /// this is asked when such a value was loaded.
+    /// Whether the memory still answers. One that has gone, or that holds a line back, may read as
+    /// all ones, so that this is asked when such a value was loaded.
     ///
     /// # Errors
     /// The memory has gone, or [`Error::LogFailed`].
     fn alive(&self) -> Result<(), Error> {
         Ok(())
     }
-    /// Makes the memory larger, at its end: what comes is zeros. One that has as many bytes stays as it is.
+    /// Makes the memory larger, at its end: what comes is zeros. One that has as many bytes stays
+    /// as it is.
     ///
     /// # Errors
-    /// [`crate::Problem::BadOption`] for one that has a fixed size; [`crate::Problem::NoSpace`]; what the system refuses.
+    /// [`crate::Problem::BadOption`] for one that has a fixed size; [`crate::Problem::NoSpace`];
+    /// what the system refuses.
     fn grow(&self, bytes: u64) -> Result<(), Error> {
         let what = "its memory has a fixed size, so that the pool cannot grow";
         if bytes <= self.bytes() { Ok(()) } else { Err(crate::Problem::BadOption { what }.at("in memory")) }
@@ -127,7 +133,8 @@ pub trait Memory: Send + Sync {
     fn address(&self) -> Option<*mut u8> {
         None
     }
-    /// Whether it is mapped into this process: who asks for no more than that stores through no pointer.
+    /// Whether it is mapped into this process: who asks for no more than that stores through no
+    /// pointer.
     fn is_mapped(&self) -> bool {
         self.address().is_some()
     }

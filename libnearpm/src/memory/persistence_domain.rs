@@ -7,8 +7,9 @@ use std::sync::LazyLock;
 /// Where Linux shows the regions of persistent memory.
 const DEVICES: &str = "/sys/bus/nd/devices";
 
-/// Whether lines need not be written back on this machine: every region of persistent memory says that its persistence domain includes
-/// the caches. The answer of a machine with several kinds is that of the weakest, since a file does not tell its region.
+/// Whether lines need not be written back on this machine: every region of persistent memory says
+/// that its persistence domain includes the caches. The answer of a machine with several kinds is
+/// that of the weakest, since a file does not tell its region.
 pub fn includes_caches() -> bool {
     static ANSWER: LazyLock<bool> = LazyLock::new(|| all_regions_include_caches(Path::new(DEVICES)));
     *ANSWER

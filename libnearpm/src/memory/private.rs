@@ -9,8 +9,8 @@ use super::{Memory, View, check_range};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 
-/// A private mapping of a file: it shows what the file holds, and what is stored to it stays in this process. A file that is opened for
-/// reading alone is enough.
+/// A private mapping of a file: it shows what the file holds, and what is stored to it stays in
+/// this process. A file that is opened for reading alone is enough.
 pub(crate) struct PrivateMemory {
     view: View,
     bytes: u64,

@@ -1,7 +1,8 @@
 //! Room on the medium for a file with holes.
 //!
-//! A file that was created here has none. One that was copied, or made by another program, may have some, and a store into
-//! one needs room that the medium may not have. So room is taken for what comes into use, when an error can still be given.
+//! A file that was created here has none. One that was copied, or made by another program, may have
+//! some, and a store into one needs room that the medium may not have. So room is taken for what
+//! comes into use, when an error can still be given.
 
 use std::fs::File;
 use std::io::{ErrorKind, Result};
@@ -30,7 +31,8 @@ impl Space {
     /// Of a file of so many bytes, which may become `most`; `None` where all of it has room.
     pub fn of(file: &File, bytes: u64, most: u64) -> Result<Option<Space>> {
         let blocks = file.metadata()?.blocks().saturating_mul(512) >= bytes;
-        // Blocks that describe the file count as well, so that a few holes may be hidden by them; but not on tmpfs, which goes through every page.
+        // Blocks that describe the file count as well, so that a few holes may be hidden by them;
+        // but not on tmpfs, which goes through every page.
         let complete = blocks && (is_tmpfs(file) || take_room(file, 0..bytes).is_ok());
         let words = if complete { 0 } else { most.div_ceil(GRANULE * 64) };
         let granules = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -85,7 +87,8 @@ pub(crate) fn is_tmpfs(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC)
 }
 
-/// Where a file has data, as far as was asked. Holes that come later are not seen: they are read as zeros.
+/// Where a file has data, as far as was asked. Holes that come later are not seen: they are read as
+/// zeros.
 #[derive(Default)]
 pub(crate) struct Data(Mutex<Range<u64>>);
 

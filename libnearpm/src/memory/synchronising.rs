@@ -1,10 +1,11 @@
 //! Synchronising an ordinary file, by several threads at once.
 //!
-//! A call takes what was written back and is not synchronised, and with it what other calls have under way: when it returns, all of that is on the
-//! medium. So nobody waits until another thread's call has returned before its own begins, and the device has several to do at a time.
+//! A call takes what was written back and is not synchronised, and with it what other calls have
+//! under way: when it returns, all of that is on the medium. So nobody waits until another thread's
+//! call has returned before its own begins, and the device has several to do at a time.
 //!
-//! Each call has a *way* of its own, a mapping of the file opened anew. The system tells a failed write once to each open file: of two calls by one
-//! open file, one would be told that all is well.
+//! Each call has a *way* of its own, a mapping of the file opened anew. The system tells a failed
+//! write once to each open file: of two calls by one open file, one would be told that all is well.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +37,8 @@ struct State {
     pending: Span,
     /// By way: what is being synchronised.
     under_way: Vec<Option<Span>>,
-    /// Code of a failure. Linux may then hold pages for clean that never reached their medium, so that no later success counts.
+    /// Code of a failure. Linux may then hold pages for clean that never reached their medium, so
+    /// that no later success counts.
     failed: Option<i32>,
 }
 
@@ -68,15 +70,17 @@ pub(super) struct Synchronising {
     others: Vec<MmapRaw>,
 }
 
-/// The same file, opened and mapped anew. Nothing is ever loaded from the mapping. It is opened for writing, because the system synchronises
-/// nothing through a mapping that could never be written to.
+/// The same file, opened and mapped anew. Nothing is ever loaded from the mapping. It is opened for
+/// writing, because the system synchronises nothing through a mapping that could never be written
+/// to.
 fn way(file: &File, bytes: u64) -> io::Result<MmapRaw> {
     let again = File::options().read(true).write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     MmapOptions::new().len(bytes as usize).no_reserve_swap().map_raw_read_only(&again)
 }
 
 impl Synchronising {
-    /// Of a file of so many bytes, which may need more than one way. Where the system grants none, calls wait for each other.
+    /// Of a file of so many bytes, which may need more than one way. Where the system grants none,
+    /// calls wait for each other.
     pub fn new(file: &File, bytes: u64, often: bool) -> Synchronising {
         let ways = if often { WAYS } else { 1 };
         let others: Vec<_> = (1..ways).map_while(|_| way(file, bytes).ok()).collect();

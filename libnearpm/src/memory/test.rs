@@ -1,12 +1,14 @@
 //! Memory that knows what could have persisted.
 //!
-//! **Fault model.** Every store goes to a cache line. A line reaches the durable image in three ways only: it was
-//! written back and a fence of the same processor followed; it was evicted at a moment of the cache's choosing; or the power
-//! fails, and then each 8-byte word of a line that is dirty, or written back without a fence yet, holds either its
-//! durable, its written-back or its current value. Choices come from a seed, so that a run repeats to the byte.
+//! **Fault model.** Every store goes to a cache line. A line reaches the durable image in three
+//! ways only: it was written back and a fence of the same processor followed; it was evicted at a
+//! moment of the cache's choosing; or the power fails, and then each 8-byte word of a line that is
+//! dirty, or written back without a fence yet, holds either its durable, its written-back or its
+//! current value. Choices come from a seed, so that a run repeats to the byte.
 //!
-//! A program that works in place stores through [`Memory::address`], unseen: from then on a line that differs from what is durable is
-//! looked for whenever it matters, at an eviction, a write-back of it, and a cut.
+//! A program that works in place stores through [`Memory::address`], unseen: from then on a line
+//! that differs from what is durable is looked for whenever it matters, at an eviction, a
+//! write-back of it, and a cut.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +39,8 @@ pub type Image = Vec<u8>;
 /// Called at each event with its number and a way to ask what would survive a cut at this moment.
 type Probe = Box<dyn FnMut(u64, Event, &mut dyn FnMut(u64) -> Image) + Send>;
 
-/// Memory with a model of the processor's caches. Clones share the memory, so that a test keeps one while a pool owns
-/// another.
+/// Memory with a model of the processor's caches. Clones share the memory, so that a test keeps one
+/// while a pool owns another.
 #[derive(Clone)]
 pub struct TestMemory {
     size: u64,
@@ -55,7 +57,8 @@ struct State {
     one_domain: bool,
     /// What a power cut leaves of lines that are clean.
     durable: Vec<u8>,
-    /// Lines whose current bytes may differ from the durable ones; with what each processor wrote back and has not fenced.
+    /// Lines whose current bytes may differ from the durable ones; with what each processor wrote
+    /// back and has not fenced.
     open: BTreeMap<u64, Pending>,
     events: u64,
     evict_one_in: u64,
@@ -246,8 +249,9 @@ impl TestMemory {
         state.open.len()
     }
 
-    /// Calls `probe` just before each store, write-back and fence, with the number of the event, its kind, and a way to ask what
-    /// survives a cut at this moment by a seed. The probe must not touch this memory.
+    /// Calls `probe` just before each store, write-back and fence, with the number of the event,
+    /// its kind, and a way to ask what survives a cut at this moment by a seed. The probe must not
+    /// touch this memory.
     pub fn probe(&self, probe: impl FnMut(u64, Event, &mut dyn FnMut(u64) -> Image) + Send + 'static) {
         *self.probe.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(probe));
     }
@@ -328,7 +332,8 @@ impl Memory for TestMemory {
         Ok(())
     }
 
-    /// The caches are coherent, and there is nothing to drop: as on a mapped file nothing is written back.
+    /// The caches are coherent, and there is nothing to drop: as on a mapped file nothing is
+    /// written back.
     fn invalidate(&self, offset: u64, bytes: u64) {
         check_range(self.size, offset, bytes);
     }

@@ -1,9 +1,11 @@
 //! Power cuts under programs whose pool is an ordinary file.
 //!
-//! **Fault model.** The system keeps what was stored in its page cache, to which a store is a call that copies word after word. A sector reaches the medium in three ways only: the library synchronises its
-//! page (`msync`, which is [`Memory::fence`] of what was written back); the system writes it at a moment of its own choosing, each as it is then; or
-//! the power fails, and then each sector holds what the medium had or what the cache had. A sector is written whole, as media promise, but any of these may
-//! come in the middle of a store.
+//! **Fault model.** The system keeps what was stored in its page cache, to which a store is a call
+//! that copies word after word. A sector reaches the medium in three ways only: the library
+//! synchronises its page (`msync`, which is [`Memory::fence`] of what was written back); the system
+//! writes it at a moment of its own choosing, each as it is then; or the power fails, and then each
+//! sector holds what the medium had or what the cache had. A sector is written whole, as media
+//! promise, but any of these may come in the middle of a store.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,7 +58,8 @@ impl TornFile {
         self.cache.load(start as u64, &mut medium.bytes[start..end]);
     }
 
-    /// Something is about to take effect: the power may fail before it does, and the system may write a sector.
+    /// Something is about to take effect: the power may fail before it does, and the system may
+    /// write a sector.
     fn happens(&self, medium: &mut Medium, event: Event) {
         medium.events += 1;
         medium.fences += u64::from(event == Event::Fence);

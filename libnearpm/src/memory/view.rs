@@ -13,9 +13,10 @@ use super::guard::Guard;
 use super::words::{self, Neighbours};
 use crate::error::Error;
 
-/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of atomic words ([`words`]), as typed
-/// objects are. That no plain store of a C program goes to a range meanwhile that the program has named is the program's duty, as with
-/// every store that it makes itself.
+/// Bytes that the program reaches by pointer. The library reads and writes them by copies alone, of
+/// atomic words ([`words`]), as typed objects are. That no plain store of a C program goes to a
+/// range meanwhile that the program has named is the program's duty, as with every store that it
+/// makes itself.
 pub(crate) struct View {
     base: *mut u8,
     /// What may be used; the mapping may have more, for when its file grows.
@@ -74,7 +75,8 @@ impl View {
     /// Zeroed pages of this process.
     #[cfg(miri)]
     pub fn anonymous(bytes: u64) -> Result<View, Error> {
-        // The interpreter maps no memory. What is leaked here lives no shorter than what a test does with it.
+        // The interpreter maps no memory. What is leaked here lives no shorter than what a test
+        // does with it.
         let pages = vec![Page([0; 4096]); (bytes as usize).div_ceil(4096)];
         Ok(View {
             base: Box::leak(pages.into_boxed_slice()).as_mut_ptr().cast(),
@@ -120,7 +122,8 @@ impl View {
     pub fn append(&self, offset: u64, bytes: usize, buffer: &mut Vec<u8>) {
         check_range(self.bytes(), offset, bytes as u64);
         buffer.reserve(bytes);
-        // SAFETY: the range lies in the view; the buffer has room for it, and its length covers only what was copied.
+        // SAFETY: the range lies in the view; the buffer has room for it, and its length covers
+        // only what was copied.
         unsafe {
             let (from, end) = (self.base.add(offset as usize), buffer.as_mut_ptr().add(buffer.len()));
             // What most transactions change, a word, is one move.
@@ -142,15 +145,15 @@ impl View {
 
     /// Takes the right to store away from everybody.
     pub fn freeze(&self) -> Result<(), Error> {
-        // SAFETY: the range is this mapping, of which nothing but raw copies is made; a store to it from now on ends the process, which
-        // the callers of this promise not to do.
+        // SAFETY: the range is this mapping, of which nothing but raw copies is made; a store to it
+        // from now on ends the process, which the callers of this promise not to do.
         let done = unsafe { libc::mprotect(self.base.cast(), self.bytes() as usize, libc::PROT_READ) };
         let error = std::io::Error::last_os_error;
         if done == 0 { Ok(()) } else { Err(Error::system("protect the pages of a pool that is only read", error())) }
     }
 
-    /// Gives private pages their memory before they are stored to: one call instead of a page fault for each. What fails is left
-    /// to the page faults.
+    /// Gives private pages their memory before they are stored to: one call instead of a page fault
+    /// for each. What fails is left to the page faults.
     pub fn populate(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
         #[cfg(target_os = "linux")]

@@ -1,8 +1,9 @@
 //! Copies from and to bytes that other threads may store to, by aligned words of 8 bytes.
 //!
-//! Every access is a relaxed atomic one of the whole word that holds the bytes, so that whatever a program of safe code does on several
-//! threads is no data race, nor one of accesses of different sizes. On the processor each is a plain move; only a store to part of a word
-//! that others may store to at the same time is a compare-exchange.
+//! Every access is a relaxed atomic one of the whole word that holds the bytes, so that whatever a
+//! program of safe code does on several threads is no data race, nor one of accesses of different
+//! sizes. On the processor each is a plain move; only a store to part of a word that others may
+//! store to at the same time is a compare-exchange.
 
 #![allow(unsafe_code)]
 
@@ -26,7 +27,8 @@ pub enum Neighbours {
 /// Loads the word at an address.
 ///
 /// # Safety
-/// `at` is a multiple of 8, and 8 bytes from it on are readable, and changed by atomic stores alone while this runs.
+/// `at` is a multiple of 8, and 8 bytes from it on are readable, and changed by atomic stores alone
+/// while this runs.
 #[inline(always)]
 pub unsafe fn load_word(at: *const u8) -> u64 {
     // SAFETY: by the caller. An atomic load needs no more than a pointer that may be read.
@@ -48,8 +50,9 @@ pub unsafe fn store_word(at: *mut u8, word: u64) {
 /// # Safety
 /// As for [`load`]; `from` is a multiple of 8, and so is `bytes`.
 unsafe fn load_long(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the instruction reads the source and writes the destination, which the caller vouches for. Whatever it reads while others store, in
-    // pieces of whatever size, a sequence of loads of the words would read too, each repeated as often as need be.
+    // SAFETY: the instruction reads the source and writes the destination, which the caller vouches
+    // for. Whatever it reads while others store, in pieces of whatever size, a sequence of loads of
+    // the words would read too, each repeated as often as need be.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         std::arch::asm!(
@@ -70,13 +73,14 @@ unsafe fn load_long(from: *const u8, to: *mut u8, bytes: usize) {
 /// Copies `bytes` bytes out.
 ///
 /// # Safety
-/// All words that hold bytes of the source are readable, and changed by atomic stores alone while this runs. `to` points to as many writable
-/// bytes outside of them.
+/// All words that hold bytes of the source are readable, and changed by atomic stores alone while
+/// this runs. `to` points to as many writable bytes outside of them.
 #[inline]
 pub unsafe fn load(from: *const u8, to: *mut u8, bytes: usize) {
     let lead = from as usize % WORD;
     let mut at = 0;
-    // SAFETY: every word that is loaded holds bytes of the source, and what is written stays below `bytes`.
+    // SAFETY: every word that is loaded holds bytes of the source, and what is written stays below
+    // `bytes`.
     unsafe {
         if lead != 0 {
             at = bytes.min(WORD - lead);
@@ -108,8 +112,8 @@ pub unsafe fn load(from: *const u8, to: *mut u8, bytes: usize) {
 /// Copies bytes in.
 ///
 /// # Safety
-/// All words that hold bytes of the destination are writable, and read and written by atomic accesses alone while this runs; none of them is
-/// in `data`.
+/// All words that hold bytes of the destination are writable, and read and written by atomic
+/// accesses alone while this runs; none of them is in `data`.
 #[inline]
 pub unsafe fn store(to: *mut u8, data: &[u8], neighbours: Neighbours) {
     let lead = to as usize % WORD;
@@ -213,7 +217,8 @@ mod tests {
             for part in 0..2 {
                 scope.spawn(move || {
                     for value in 0..=200u8 {
-                        // SAFETY: both threads access the word by atomics alone, and it outlives them.
+                        // SAFETY: both threads access the word by atomics alone, and it outlives
+                        // them.
                         unsafe { store((base as *mut u8).add(part * 3), &[value; 3], Neighbours::Busy) };
                     }
                 });

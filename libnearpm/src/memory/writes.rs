@@ -19,16 +19,16 @@ use std::sync::{PoisonError, RwLock};
 use super::extents;
 use super::space::GRANULE;
 
-/// Bytes that are written at once where blocks were only reserved: those that get their room together,
-/// so that a piece has room when something is stored to it.
+/// Bytes that are written at once where blocks were only reserved: those that get their room
+/// together, so that a piece has room when something is stored to it.
 const PIECE: u64 = GRANULE;
 
 /// The way to write a file.
 pub(super) struct FileWrites {
     bytes: AtomicU64,
-    /// Pieces without blocks that were never written; what says nothing of a large file's holes takes no
-    /// memory. Whoever writes locks it for reading, so that whoever writes a piece whole, locking it for
-    /// writing, takes back nothing.
+    /// Pieces without blocks that were never written; what says nothing of a large file's holes
+    /// takes no memory. Whoever writes locks it for reading, so that whoever writes a piece whole,
+    /// locking it for writing, takes back nothing.
     written: RwLock<Vec<bool>>,
     /// The program may store through the mapping at any time.
     by_pointer: AtomicBool,
@@ -131,7 +131,8 @@ impl FileWrites {
             let touched = pieces(&range);
             let whole = (range.start.div_ceil(PIECE) as usize)..(range.end / PIECE) as usize;
             if data.len() as u64 >= PIECE {
-                // Blocks get written in any case: what is beside them would be more to write, and saves nothing.
+                // Blocks get written in any case: what is beside them would be more to write, and
+                // saves nothing.
                 written[whole].fill(true);
                 return file.write_all_at(data, offset).map(|()| beside);
             }
@@ -144,8 +145,8 @@ impl FileWrites {
         file.write_all_at(data, offset).map(|()| beside)
     }
 
-    /// Writes the pieces that lie in a range and were never written, as the zeros that they are; gives what was written. What fails is left to the write
-    /// of what is to stand there.
+    /// Writes the pieces that lie in a range and were never written, as the zeros that they are;
+    /// gives what was written. What fails is left to the write of what is to stand there.
     pub fn write_ahead(&self, file: &File, range: Range<u64>) -> Range<u64> {
         static ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
         let inner = range.start.div_ceil(PIECE) as usize..(range.end / PIECE) as usize;

@@ -19,7 +19,8 @@ pub enum Mechanism {
     /// New values are collected, logged at commit and then applied. Acknowledged when a durable
     /// commit returns.
     Redo,
-    /// Each 4 KiB page is copied before its first store in an epoch. Acknowledged when the epoch is cut.
+    /// Each 4 KiB page is copied before its first store in an epoch. Acknowledged when the epoch is
+    /// cut.
     Checkpoint,
     /// Each 4 KiB page is copied aside at its first store in an epoch, and all references switch at
     /// once. Acknowledged when the epoch is cut.
@@ -59,12 +60,15 @@ impl std::str::FromStr for Mechanism {
 /// What the program's loads and stores go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Persistent memory itself, by pointer. A line may be evicted at any time, so that each snapshot is durable before the store.
+    /// Persistent memory itself, by pointer. A line may be evicted at any time, so that each
+    /// snapshot is durable before the store.
     InPlace,
-    /// A volatile copy of the pool, by pointer. What a commit names is logged, durable with one fence, and written home later.
+    /// A volatile copy of the pool, by pointer. What a commit names is logged, durable with one
+    /// fence, and written home later.
     #[default]
     WorkingCopy,
-    /// Persistent memory, by offsets: a transaction's calls read it and write it. The pool may be larger than memory, and lie on several cards.
+    /// Persistent memory, by offsets: a transaction's calls read it and write it. The pool may be
+    /// larger than memory, and lie on several cards.
     Offsets,
 }
 
@@ -79,12 +83,15 @@ impl Mode {
     }
 }
 
-/// How a pool in a file grows while it is open: by itself when it is full, or by [`crate::direct::DirectPool::grow`].
+/// How a pool in a file grows while it is open: by itself when it is full, or by
+/// [`crate::direct::DirectPool::grow`].
 ///
-/// Addresses stay as they are: the process keeps room for `most` bytes behind them, which takes no memory.
+/// Addresses stay as they are: the process keeps room for `most` bytes behind them, which takes no
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Growth {
-    /// Bytes by which the pool grows at least when an object finds no room; 0: by [`crate::direct::DirectPool::grow`] alone.
+    /// Bytes by which the pool grows at least when an object finds no room; 0: by
+    /// [`crate::direct::DirectPool::grow`] alone.
     pub by: u64,
     /// Bytes that the pool has at most.
     pub most: u64,
@@ -117,19 +124,23 @@ pub enum Durability {
 /// How commits over several cards wait for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Synchronisation {
-    /// The processor waits until every card has its part of the transaction, before it sends the first commit.
+    /// The processor waits until every card has its part of the transaction, before it sends the
+    /// first commit.
     #[default]
     Software,
-    /// Commits are sent to all cards at once, and each card waits for the others before it deletes the log: NearPM's delayed synchronisation. Where the
-    /// cards cannot, the processor waits ([`crate::Statistics::fallbacks`]).
+    /// Commits are sent to all cards at once, and each card waits for the others before it deletes
+    /// the log: NearPM's delayed synchronisation. Where the cards cannot, the processor waits
+    /// ([`crate::Statistics::fallbacks`]).
     Delayed,
 }
 
-/// How a pool is created and opened: a [`crate::direct::DirectPool`], whose objects the program reaches by pointer, or a [`crate::Pool`], which
-/// it reads and writes by offsets. What cannot be had together is refused, with what to change.
+/// How a pool is created and opened: a [`crate::direct::DirectPool`], whose objects the program
+/// reaches by pointer, or a [`crate::Pool`], which it reads and writes by offsets. What cannot be
+/// had together is refused, with what to change.
 ///
-/// Options that shape the medium (`lanes`, `ring_bytes`, `spare_pages`, `stripe_bytes`) matter at creation and are ignored when opening. A pool may
-/// be opened with another mechanism, and in another mode, each time.
+/// Options that shape the medium (`lanes`, `ring_bytes`, `spare_pages`, `stripe_bytes`) matter at
+/// creation and are ignored when opening. A pool may be opened with another mechanism, and in
+/// another mode, each time.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) mode: Option<Mode>,
@@ -163,8 +174,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The mode and the mechanism that the kind of pool has by itself, the card if there is one, durable commits that survive power cuts,
-    /// epochs of 1024 transactions, everything else by the pool's size.
+    /// The mode and the mechanism that the kind of pool has by itself, the card if there is one,
+    /// durable commits that survive power cuts, epochs of 1024 transactions, everything else by the
+    /// pool's size.
     pub fn new() -> Self {
         Options {
             mode: None,
@@ -191,33 +203,38 @@ impl Options {
             mode_by_use: false,
         }
     }
-    /// What the program's loads and stores go to. Default: [`Mode::WorkingCopy`] for a [`crate::direct::DirectPool`], [`Mode::Offsets`] for a
-    /// [`crate::Pool`], which has no other.
+    /// What the program's loads and stores go to. Default: [`Mode::WorkingCopy`] for a
+    /// [`crate::direct::DirectPool`], [`Mode::Offsets`] for a [`crate::Pool`], which has no other.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
-    /// How transactions survive a crash. By default a [`crate::Pool`] has undo logs. The commits of a working copy go home by records: their new
-    /// bytes are packed into a log that the processor writes, which is the least work for a processor. With a mechanism they go home by the log
-    /// ring of that mechanism, which the card makes where the pool is on one; what the ring has no room for goes by records all the same. Under
-    /// [`Mechanism::Shadow`] the copy is made of all that is in use, also of a file's pool, and the pool needs [`Options::spare_pages`].
+    /// How transactions survive a crash. By default a [`crate::Pool`] has undo logs. The commits of
+    /// a working copy go home by records: their new bytes are packed into a log that the processor
+    /// writes, which is the least work for a processor. With a mechanism they go home by the log
+    /// ring of that mechanism, which the card makes where the pool is on one; what the ring has no
+    /// room for goes by records all the same. Under [`Mechanism::Shadow`] the copy is made of all
+    /// that is in use, also of a file's pool, and the pool needs [`Options::spare_pages`].
     pub fn mechanism(mut self, mechanism: impl Into<Option<Mechanism>>) -> Self {
         self.mechanism = mechanism.into();
         self
     }
-    /// Who makes the copies that the mechanism needs; records are made by the processor, whatever this says.
+    /// Who makes the copies that the mechanism needs; records are made by the processor, whatever
+    /// this says.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
         self
     }
-    /// What a commit waits for. By pointer, only a working copy of an ordinary file, and one with a mechanism, has asynchronous commits: elsewhere a
-    /// fence is cheap, and belongs to one processor. Durable commits of a working copy under [`Mechanism::Checkpoint`] end an epoch each,
-    /// asynchronous ones share them.
+    /// What a commit waits for. By pointer, only a working copy of an ordinary file, and one with a
+    /// mechanism, has asynchronous commits: elsewhere a fence is cheap, and belongs to one
+    /// processor. Durable commits of a working copy under [`Mechanism::Checkpoint`] end an epoch
+    /// each, asynchronous ones share them.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
-    /// What a pool on an ordinary file survives (a file on DAX memory survives power cuts either way).
+    /// What a pool on an ordinary file survives (a file on DAX memory survives power cuts either
+    /// way).
     pub fn survives(mut self, survives: Survives) -> Self {
         self.survives = survives;
         self
@@ -227,86 +244,98 @@ impl Options {
         self.caching = caching;
         self
     }
-    /// Log rings, 1 to 64, on each card of the pool. Transactions use the last one; the others are for the thread numbers of the
-    /// primitives. Default in [`Mode::Offsets`]: 8, fewer in pools below 16 MiB; by pointer 1.
+    /// Log rings, 1 to 64, on each card of the pool. Transactions use the last one; the others are
+    /// for the thread numbers of the primitives. Default in [`Mode::Offsets`]: 8, fewer in pools
+    /// below 16 MiB; by pointer 1.
     pub fn lanes(mut self, lanes: impl Into<Option<u16>>) -> Self {
         self.lanes = lanes.into();
         self
     }
-    /// Bytes of each log ring, a multiple of 4096, 16 KiB to 64 MiB. Bounds what one transaction may
-    /// log, and the pages of an epoch under checkpointing. Default in [`Mode::Offsets`]: a quarter of the pool for all
-    /// rings, at most 1 MiB each; by pointer a sixteenth, and 16 KiB without a mechanism.
+    /// Bytes of each log ring, a multiple of 4096, 16 KiB to 64 MiB. Bounds what one transaction
+    /// may log, and the pages of an epoch under checkpointing. Default in [`Mode::Offsets`]: a
+    /// quarter of the pool for all rings, at most 1 MiB each; by pointer a sixteenth, and 16 KiB
+    /// without a mechanism.
     pub fn ring_bytes(mut self, bytes: impl Into<Option<u32>>) -> Self {
         self.ring_bytes = bytes.into();
         self
     }
     /// Pages of 4 KiB beyond the heap, for shadow paging: bounds the pages of an epoch.
-    /// Default in [`Mode::Offsets`], and with [`Mechanism::Shadow`]: an eighth of the heap; else none.
+    /// Default in [`Mode::Offsets`], and with [`Mechanism::Shadow`]: an eighth of the heap; else
+    /// none.
     pub fn spare_pages(mut self, pages: impl Into<Option<u64>>) -> Self {
         self.spare_pages = pages.into();
         self
     }
-    /// Bytes of a stripe of a pool over several cards: 2 MiB or a larger power of two, and 2 MiB by default.
+    /// Bytes of a stripe of a pool over several cards: 2 MiB or a larger power of two, and 2 MiB by
+    /// default.
     pub fn stripe_bytes(mut self, bytes: impl Into<Option<u32>>) -> Self {
         self.stripe_bytes = bytes.into();
         self
     }
-    /// How commits over several cards wait for each other. A pool may be opened with another one each time.
+    /// How commits over several cards wait for each other. A pool may be opened with another one
+    /// each time.
     pub fn synchronisation(mut self, synchronisation: Synchronisation) -> Self {
         self.synchronisation = synchronisation;
         self
     }
-    /// Transactions after which an epoch is cut by itself, in [`Mode::Offsets`]; 0 leaves that to [`crate::Pool::cut`]
-    /// and to the room in log or spare pages.
+    /// Transactions after which an epoch is cut by itself, in [`Mode::Offsets`]; 0 leaves that to
+    /// [`crate::Pool::cut`] and to the room in log or spare pages.
     pub fn epoch_ops(mut self, transactions: u64) -> Self {
         self.epoch_ops = transactions;
         self
     }
-    /// Opens a pool in a file for reading: together with other processes that do, and without changing a byte, as a log that waits is read
-    /// into the memory of this process. Calls that would change something fail with [`crate::Error::ReadOnly`], and so do all primitives; a store
-    /// by pointer ends the process, as one to read-only memory does.
+    /// Opens a pool in a file for reading: together with other processes that do, and without
+    /// changing a byte, as a log that waits is read into the memory of this process. Calls that
+    /// would change something fail with [`crate::Error::ReadOnly`], and so do all primitives; a
+    /// store by pointer ends the process, as one to read-only memory does.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
-    /// Opens a pool in a file for changes that nobody else sees, and that are forgotten when it is closed: they go to memory of this process, which
-    /// takes as much as they need, and what is durable is so until then. By pointer, and in place whatever the mode; others may read the file
-    /// meanwhile, and none may write it. Not for new pools.
+    /// Opens a pool in a file for changes that nobody else sees, and that are forgotten when it is
+    /// closed: they go to memory of this process, which takes as much as they need, and what is
+    /// durable is so until then. By pointer, and in place whatever the mode; others may read the
+    /// file meanwhile, and none may write it. Not for new pools.
     pub fn copy_on_write(mut self, copy_on_write: bool) -> Self {
         self.copy_on_write = copy_on_write;
         self
     }
-    /// Maps every page of a pool in a file when it is made or opened, so that no transaction pays for a page fault; a working copy takes as much
-    /// memory then as the pool has bytes. Where durability is `msync`'s, the first store to a page behind each `msync` pays all the same.
+    /// Maps every page of a pool in a file when it is made or opened, so that no transaction pays
+    /// for a page fault; a working copy takes as much memory then as the pool has bytes. Where
+    /// durability is `msync`'s, the first store to a page behind each `msync` pays all the same.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
-    /// Looks for faults of a program that stores by pointer: stores that are not made durable, not added, or made durable twice. It takes twice the
-    /// memory of the heap and reads the heap at each transaction.
+    /// Looks for faults of a program that stores by pointer: stores that are not made durable, not
+    /// added, or made durable twice. It takes twice the memory of the heap and reads the heap at
+    /// each transaction.
     pub fn lint(mut self, lint: Lint) -> Self {
         self.lint = lint;
         self
     }
-    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails, or as a file of an ordinary file system
-    /// ([`PowerCut::torn`]).
+    /// For tests of programs: the pool's file is worked on as persistent memory whose power fails,
+    /// or as a file of an ordinary file system ([`PowerCut::torn`]).
     pub fn power_cut(mut self, power_cut: impl Into<Option<PowerCut>>) -> Self {
         self.power_cut = power_cut.into();
         self
     }
-    /// By pointer, on an ordinary file: new objects of at least so many bytes go to their place at once, with their checksum in the log, and shorter
-    /// ones to the log first; by default 2 KiB, and never less than 512 B. More suits devices that write many small places slowly.
+    /// By pointer, on an ordinary file: new objects of at least so many bytes go to their place at
+    /// once, with their checksum in the log, and shorter ones to the log first; by default 2 KiB,
+    /// and never less than 512 B. More suits devices that write many small places slowly.
     pub fn write_once_from(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.write_once_from = bytes.into();
         self
     }
-    /// By pointer: a pool that would have a working copy is opened in place where its last program has made much more durable outside of transactions than
-    /// in them, and its medium allows it. Either mode keeps all that is promised.
+    /// By pointer: a pool that would have a working copy is opened in place where its last program
+    /// has made much more durable outside of transactions than in them, and its medium allows it.
+    /// Either mode keeps all that is promised.
     pub fn mode_by_use(mut self, by_use: bool) -> Self {
         self.mode_by_use = by_use;
         self
     }
-    /// How far a [`crate::direct::DirectPool`] in a file may grow while it is open; not at all by default.
+    /// How far a [`crate::direct::DirectPool`] in a file may grow while it is open; not at all by
+    /// default.
     pub fn growth(mut self, growth: impl Into<Option<Growth>>) -> Self {
         self.growth = growth.into();
         self

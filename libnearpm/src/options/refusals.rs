@@ -1,4 +1,5 @@
-//! Which options cannot be had together, or not at a place or on a medium: one table, each of its lines a sentence with what to do instead.
+//! Which options cannot be had together, or not at a place or on a medium: one table, each of its
+//! lines a sentence with what to do instead.
 
 use nearpm_interface::media::PoolHead;
 

@@ -1,9 +1,12 @@
-//! Pools of PMDK's libpmemobj become pools of this library, without PMDK: objects, type numbers, root, and every byte of them.
+//! Pools of PMDK's libpmemobj become pools of this library, without PMDK: objects, type numbers,
+//! root, and every byte of them.
 //!
-//! Objects get other places, so identifiers (`PMEMoid`) in them must follow. They are known by the 64 bits of their pool: a word at a multiple
-//! of eight that is the pool's `pool_uuid_lo`, and behind it a word that is an offset inside of an object. Both become those of the new pool. One
-//! that leads into no object, as of one that was freed, keeps its bytes, so that it is of no known pool; such ones are counted. Offsets that a
-//! program keeps without the pool's number beside them look like any number and stay as they are.
+//! Objects get other places, so identifiers (`PMEMoid`) in them must follow. They are known by the
+//! 64 bits of their pool: a word at a multiple of eight that is the pool's `pool_uuid_lo`, and
+//! behind it a word that is an offset inside of an object. Both become those of the new pool. One
+//! that leads into no object, as of one that was freed, keeps its bytes, so that it is of no known
+//! pool; such ones are counted. Offsets that a program keeps without the pool's number beside them
+//! look like any number and stay as they are.
 
 use std::path::Path;
 
@@ -121,12 +124,13 @@ pub fn examine(from: &Path) -> Result<Holds, ImportError> {
     })
 }
 
-/// Imports PMDK's pool at `from`, which no program has open, to a new pool at a path or at `card:NAME/POOL`. The new pool has `bytes` bytes; by
-/// default as many as PMDK's, or more where its objects need them. It is read again and compared before this returns.
+/// Imports PMDK's pool at `from`, which no program has open, to a new pool at a path or at
+/// `card:NAME/POOL`. The new pool has `bytes` bytes; by default as many as PMDK's, or more where
+/// its objects need them. It is read again and compared before this returns.
 ///
 /// # Errors
-/// [`ImportError::Original`] for a file that is no such pool, is damaged, was not closed, or belongs to a pool set; [`ImportError::New`] with
-/// the errors of [`DirectPool::create`].
+/// [`ImportError::Original`] for a file that is no such pool, is damaged, was not closed, or
+/// belongs to a pool set; [`ImportError::New`] with the errors of [`DirectPool::create`].
 pub fn import(from: &Path, to: &str, bytes: Option<u64>, options: &Options) -> Result<Imported, ImportError> {
     let (original, objects) = open(from).map_err(refused(from))?;
     let path = from.display().to_string();
@@ -157,7 +161,8 @@ impl Import<'_> {
             import.uuid = uuid_lo(pool.id());
             import.place(pool, objects)?;
             counted = import.fill(pool)?;
-            // On a card, where the pool has its name already, no program takes what a killed process leaves for a whole one.
+            // On a card, where the pool has its name already, no program takes what a killed
+            // process leaves for a whole one.
             import.put_head(pool)?;
             Ok::<(), ImportError>(())
         })?;
@@ -220,7 +225,8 @@ impl Import<'_> {
         Ok(counted)
     }
 
-    /// Goes through an object's bytes as they are in the new pool, in pieces, each with its offset there.
+    /// Goes through an object's bytes as they are in the new pool, in pieces, each with its offset
+    /// there.
     fn pieces(
         &self,
         moved: &Moved,
@@ -245,7 +251,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Lets the identifiers in a piece lead to the new places; those that begin in `start..end` are counted.
+    /// Lets the identifiers in a piece lead to the new places; those that begin in `start..end` are
+    /// counted.
     fn follow(&self, piece: &mut [u8], start: usize, end: usize) -> Imported {
         let mut counted = Imported::default();
         let word = |piece: &[u8], at: usize| u64::from_le_bytes(*piece[at..].first_chunk().expect("eight bytes"));

@@ -1,4 +1,5 @@
-//! Pools as PMDK's own libpmemobj writes them (major version 6), read without PMDK: for [`super::import`].
+//! Pools as PMDK's own libpmemobj writes them (major version 6), read without PMDK: for
+//! [`super::import`].
 //!
 //! | file | what |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | `logs` | whether a transaction was left open |
 //! | `checksum` | PMDK's sum |
 //!
-//! Source: `src/common/pool_hdr.h`, `src/libpmemobj/{obj,heap_layout,lane,ulog}.h` of PMDK, which hold for every pool since its version 1.5.
-//! All numbers are little-endian. The file is read by `pread`, never mapped: one that another process cuts short is an error, no signal.
+//! Source: `src/common/pool_hdr.h`, `src/libpmemobj/{obj,heap_layout,lane,ulog}.h` of PMDK, which
+//! hold for every pool since its version 1.5. All numbers are little-endian. The file is read by
+//! `pread`, never mapped: one that another process cuts short is an error, no signal.
 
 mod checksum;
 mod heap;
@@ -56,7 +58,8 @@ mod field {
     pub const HEAP_BYTES: usize = ROOT + 32;
 }
 
-/// Features that a reader must know: one head for all parts, a sum of the first 2 KiB alone, the shutdown state.
+/// Features that a reader must know: one head for all parts, a sum of the first 2 KiB alone, the
+/// shutdown state.
 mod feature {
     pub const SUM_OF_2K: u32 = 2;
     pub const SHUTDOWN_STATE: u32 = 4;
@@ -212,7 +215,8 @@ impl Original {
     }
 }
 
-/// The sum of the pool's two halves of its identifier, byte by byte, as `pmemobj_get_uuid_lo` forms it.
+/// The sum of the pool's two halves of its identifier, byte by byte, as `pmemobj_get_uuid_lo` forms
+/// it.
 fn uuid_lo(heads: &[u8]) -> u64 {
     let uuid = &heads[field::SET..field::SET + 16];
     (0..8).fold(0, |sum, at| sum << 8 | u64::from(uuid[at] ^ uuid[at + 8]))

@@ -1,9 +1,11 @@
 //! What a repair overwrites, in a file beside the pool.
 //!
-//! The file is written under another name, synchronised and only then named `POOL.repair`: it is whole wherever it is found. While it is there the
-//! pool may be half changed, and is not opened; its bytes take the change back. When the change is durable it is kept as `POOL.before-repair`.
+//! The file is written under another name, synchronised and only then named `POOL.repair`: it is
+//! whole wherever it is found. While it is there the pool may be half changed, and is not opened;
+//! its bytes take the change back. When the change is durable it is kept as `POOL.before-repair`.
 //!
-//! Layout, little-endian: magic, bytes of the pool, number of entries; per entry offset, length and bytes; CRC-32C of all this.
+//! Layout, little-endian: magic, bytes of the pool, number of entries; per entry offset, length and
+//! bytes; CRC-32C of all this.
 
 use std::fs::File;
 use std::io::Write;
@@ -94,7 +96,8 @@ pub(crate) fn read(pool: &Path, pool_bytes: u64) -> Result<Option<Vec<Piece>>, E
     }
 }
 
-/// Writes a backup, durable before it has its name. Whoever may not read the pool may not read what it held.
+/// Writes a backup, durable before it has its name. Whoever may not read the pool may not read what
+/// it held.
 pub(crate) fn write(pool: &Path, file: &File, pool_bytes: u64, pieces: &[Piece]) -> Result<(), Error> {
     let path = path_of(pool);
     let written = (|| {
@@ -123,7 +126,8 @@ pub(crate) fn remove(pool: &Path, file: &File) -> Result<(), Error> {
         .map_err(|error| Error::system(format!("remove {}", path.display()), error))
 }
 
-/// The lines in which two states of a pool differ, joined where they touch, as they are in the first.
+/// The lines in which two states of a pool differ, joined where they touch, as they are in the
+/// first.
 pub(crate) fn differing_lines(before: &[u8], behind: &[u8], line: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (number, (one, other)) in before.chunks(line).zip(behind.chunks(line)).enumerate() {

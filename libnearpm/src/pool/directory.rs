@@ -1,8 +1,9 @@
 //! The table of pools on a card.
 //!
-//! Two copies lie one after the other. A change writes the copy that does not count, with a higher generation: first a blank first
-//! word, then everything else, then the first word, each durable before the next. A cut at any moment leaves the other copy whole
-//! and this one blank or whole; what is neither was damaged by something else.
+//! Two copies lie one after the other. A change writes the copy that does not count, with a higher
+//! generation: first a blank first word, then everything else, then the first word, each durable
+//! before the next. A cut at any moment leaves the other copy whole and this one blank or whole;
+//! what is neither was damaged by something else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

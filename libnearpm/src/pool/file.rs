@@ -34,8 +34,8 @@ impl Unnamed {
     }
 }
 
-/// Makes a file of `bytes` bytes for a path, all of them reserved on the medium, locked and mapped. It has no name yet.
-/// It may grow to `most` bytes.
+/// Makes a file of `bytes` bytes for a path, all of them reserved on the medium, locked and mapped.
+/// It has no name yet. It may grow to `most` bytes.
 pub(crate) fn create(path: &Path, bytes: u64, survives: Survives, most: u64) -> Result<(MappedMemory, Unnamed), Error> {
     refuse_left_backup(path)?;
     let new = begin(path, bytes)?;
@@ -63,7 +63,8 @@ fn permit(path: &Path, file: &File, bits: u32) -> Result<(), Error> {
         .map_err(|error| Error::system(format!("set the permissions of {}", path.display()), error))
 }
 
-/// Refuses to make a pool where the backup of another one's repair lies, which would be taken for its own.
+/// Refuses to make a pool where the backup of another one's repair lies, which would be taken for
+/// its own.
 pub(crate) fn refuse_left_backup(path: &Path) -> Result<(), Error> {
     let what =
         "beside it lies the backup of a pool whose repair was interrupted (the name with .repair): move that away";
@@ -146,7 +147,8 @@ pub(crate) fn open_exclusive(path: &Path) -> Result<(File, u64), Error> {
     open_filled(path, Access::Exclusive)
 }
 
-/// Opens a file for reading, together with others that do. What is stored to the memory stays in this process.
+/// Opens a file for reading, together with others that do. What is stored to the memory stays in
+/// this process.
 pub(crate) fn open_shared(path: &Path) -> Result<PrivateMemory, Error> {
     let (file, bytes) = open_filled(path, Access::Shared)?;
     let view = crate::memory::private_view(&file, path, bytes)?;
@@ -158,8 +160,8 @@ pub(crate) fn open_for_repair(path: &Path) -> Result<(File, u64), Error> {
     open_locked(path, Access::Exclusive)
 }
 
-/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. It must have `minimum` bytes. A refusal
-/// leaves its contents as they are.
+/// Locks and maps an existing file whose first page is blank, so that a pool may be made of it. It
+/// must have `minimum` bytes. A refusal leaves its contents as they are.
 pub(crate) fn adopt(
     path: &Path,
     minimum: u64,
@@ -182,7 +184,8 @@ pub(crate) fn adopt(
     MappedMemory::map_up_to(file, path, survives, most)
 }
 
-/// Whether the first page is blank, or as a creation leaves it that was interrupted: the head comes last.
+/// Whether the first page is blank, or as a creation leaves it that was interrupted: the head comes
+/// last.
 fn is_blank(page: &mut [u8]) -> bool {
     let applied = &mut page[POOL_APPLIED as usize..][..8];
     if seal::open_word(u64::from_le_bytes((&*applied).try_into().expect("eight bytes"))).is_some() {
@@ -224,7 +227,8 @@ fn lock(path: &Path, file: &File, access: Access) -> Result<(), Error> {
     }
 }
 
-/// The process that has the lock of a file, where the system has a table of locks (proc(5), `/proc/locks`).
+/// The process that has the lock of a file, where the system has a table of locks (proc(5),
+/// `/proc/locks`).
 #[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

@@ -19,7 +19,8 @@ use crate::random::random_id;
 /// Fewest pages of a heap: its tables and four chunks.
 const MIN_PAGES: u64 = 20;
 
-/// More than any medium has; keeps the arithmetic of offsets inside 64 bits, and offsets inside of sealed words.
+/// More than any medium has; keeps the arithmetic of offsets inside 64 bits, and offsets inside of
+/// sealed words.
 const MAX_BYTES: u64 = 1 << 48;
 
 /// What a head says about its pool.
@@ -102,7 +103,8 @@ pub(crate) fn check_bytes(bytes: u64) -> Result<(), Problem> {
     if bytes > MAX_BYTES { Err(Problem::NoSpace { needed: bytes }) } else { Ok(()) }
 }
 
-/// Writes a new pool: everything that is read before it is written is zeroed, and the head comes last.
+/// Writes a new pool: everything that is read before it is written is zeroed, and the head comes
+/// last.
 pub(crate) fn write(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error> {
     prepare(medium, &head)?;
     put_head(medium, head)
@@ -188,7 +190,8 @@ pub(crate) fn read_any(medium: &Medium) -> Result<PoolHead, Problem> {
     let mut line = [0; LINE];
     medium.load(0, &mut line);
     let head = match parse(&line, found) {
-        // A new version of the head was about to be written over it. Libraries that know of none leave there what another pool may have written.
+        // A new version of the head was about to be written over it. Libraries that know of none
+        // leave there what another pool may have written.
         Err(problem @ Problem::Corrupt { .. }) => {
             let torn = PoolHead::from_bytes(&line);
             medium.load(POOL_NEXT_HEAD.min(found - LINE as u64), &mut line);

@@ -1,8 +1,9 @@
 //! Pools that become larger, or shorter again.
 //!
-//! What a pool grows by has tables of its own ([`nearpm_interface::media::first_zone`]). First its file gets room, then new tables are
-//! blank and durable, then one word says where the pool ends. Whatever is interrupted before that leaves the pool as it was, in a file that
-//! may be longer than it is.
+//! What a pool grows by has tables of its own ([`nearpm_interface::media::first_zone`]). First its
+//! file gets room, then new tables are blank and durable, then one word says where the pool ends.
+//! Whatever is interrupted before that leaves the pool as it was, in a file that may be longer than
+//! it is.
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{CHUNK_BYTES, POOL_GROWN, POOL_NEXT_HEAD, PoolHead, SEALED_VERSION, SPAN_VERSION};
@@ -67,8 +68,8 @@ pub(crate) fn end_at(medium: &Medium, head: PoolHead) -> Result<PoolHead, Error>
     Ok(head)
 }
 
-/// Gives a pool of an earlier version the one whose pools grow. Its line is written once beside its place before it is written there, where a cut may
-/// tear it.
+/// Gives a pool of an earlier version the one whose pools grow. Its line is written once beside its
+/// place before it is written there, where a cut may tear it.
 fn with_version(medium: &Medium, head: &PoolHead) -> Result<PoolHead, Error> {
     if head.version == SPAN_VERSION {
         return Ok(*head);

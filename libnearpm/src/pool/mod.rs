@@ -41,7 +41,8 @@ use set::Members;
 pub enum Location {
     /// A file.
     File(PathBuf),
-    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`]. `card:A+B/POOL` is striped over several.
+    /// `card:NAME/POOL`: a pool on a card that was registered with [`crate::cards::register`].
+    /// `card:A+B/POOL` is striped over several.
     Card {
         /// Name of the card, or names joined by `+`.
         card: String,
@@ -185,18 +186,19 @@ impl Pool {
         if self.owner.load(Ordering::Relaxed) == me {
             return Err(Error::Nested);
         }
-        // A panic in a transaction rolls it back before the lock is released, so the contents are sound.
+        // A panic in a transaction rolls it back before the lock is released, so the contents are
+        // sound.
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         self.owner.store(me, Ordering::Relaxed);
         let owner = Owner(&self.owner);
         if inner.poisoned { Err(Error::Poisoned) } else { Ok((inner, owner)) }
     }
 
-    /// Runs a transaction: all of `body` happens or nothing. It is rolled back when `body` returns an
-    /// error or panics, and committed otherwise, with the durability of [`Options::durability`].
+    /// Runs a transaction: all of `body` happens or nothing. It is rolled back when `body` returns
+    /// an error or panics, and committed otherwise, with the durability of [`Options::durability`].
     ///
-    /// Under checkpointing and shadow paging success means that the transaction happened, and that it is
-    /// acknowledged with its epoch: see [`Pool::cut`].
+    /// Under checkpointing and shadow paging success means that the transaction happened, and that
+    /// it is acknowledged with its epoch: see [`Pool::cut`].
     pub fn tx<T>(&self, body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.tx_with(self.options.durability, body)
     }
@@ -212,7 +214,8 @@ impl Pool {
             let mut tx = OffsetTx::begin(&mut inner);
             match body(&mut tx) {
                 Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
-                // The program's error is worth more than that of the rollback, which poisons the pool.
+                // The program's error is worth more than that of the rollback, which poisons the
+                // pool.
                 Err(error) => {
                     let _ = tx.rollback();
                     Err(error)
@@ -240,10 +243,12 @@ impl Pool {
         }
     }
 
-    /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the epoch.
+    /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the
+    /// epoch.
     ///
     /// # Errors
-    /// [`Error::LogFailed`] where the card has failed in a log of the pool, of whatever thread: nothing is acknowledged.
+    /// [`Error::LogFailed`] where the card has failed in a log of the pool, of whatever thread:
+    /// nothing is acknowledged.
     pub fn persist(&self) -> Result<(), Error> {
         let (mut inner, _owner) = self.lock()?;
         let inner = &mut *inner;
@@ -261,9 +266,10 @@ impl Pool {
         self.persist()
     }
 
-    /// Makes so many bytes of the log usable now (more than the log has: all of it), on each member of a striped pool. Otherwise the log grows
-    /// when a transaction needs more of it than any before since the pool was opened, and that transaction waits while the part is zeroed. After a
-    /// crash the recovery reads what was made usable.
+    /// Makes so many bytes of the log usable now (more than the log has: all of it), on each member
+    /// of a striped pool. Otherwise the log grows when a transaction needs more of it than any
+    /// before since the pool was opened, and that transaction waits while the part is zeroed. After
+    /// a crash the recovery reads what was made usable.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; or the memory has gone.
@@ -284,14 +290,16 @@ impl Pool {
     /// Persists and closes.
     ///
     /// # Errors
-    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened. [`Error::LogFailed`] where the card has failed in a
-    /// log of the pool since the last call that acknowledged something: every command is waited for.
+    /// What was not acknowledged before may be lost then; the pool is recovered when it is opened.
+    /// [`Error::LogFailed`] where the card has failed in a log of the pool since the last call that
+    /// acknowledged something: every command is waited for.
     pub fn close(self) -> Result<(), Error> {
         self.shut()
     }
 
     fn shut(&self) -> Result<(), Error> {
-        // In a child of `fork` the pool is its parent's, and a thread of that may have held the lock.
+        // In a child of `fork` the pool is its parent's, and a thread of that may have held the
+        // lock.
         if !self.process.is_current() {
             return Ok(());
         }
@@ -300,7 +308,8 @@ impl Pool {
         if std::mem::replace(&mut inner.closed, true) {
             return Ok(());
         }
-        // While the stack unwinds nobody knows how far the protocol got; what was acknowledged is durable without it.
+        // While the stack unwinds nobody knows how far the protocol got; what was acknowledged is
+        // durable without it.
         let unfinished = inner.poisoned || std::thread::panicking();
         let finished = if unfinished { Err(Error::Poisoned) } else { inner.finish() };
         let mut closed = inner.cx.lane.executor.close();
@@ -338,7 +347,8 @@ impl Pool {
         Ok(self.lock()?.0.allocator.state())
     }
 
-    /// Thread numbers below this have a log for the primitives: all lanes but the last, which is for transactions.
+    /// Thread numbers below this have a log for the primitives: all lanes but the last, which is
+    /// for transactions.
     pub fn thread_lanes(&self) -> u16 {
         self.head.lanes - 1
     }

@@ -1,4 +1,5 @@
-//! Pools on a card: finding the card and the place, claiming it, and what a process that died may have left in the processor's cache.
+//! Pools on a card: finding the card and the place, claiming it, and what a process that died may
+//! have left in the processor's cache.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,7 +24,8 @@ static OPEN_ON_CARDS: Mutex<BTreeSet<(usize, u32)>> = Mutex::new(BTreeSet::new()
 /// Stands between the names of the cards of a striped pool.
 pub(crate) const CARDS_JOINED_BY: char = '+';
 
-/// Says that a card pool is open, as long as it lives: in this process, and to others that share the card.
+/// Says that a card pool is open, as long as it lives: in this process, and to others that share
+/// the card.
 struct OpenOnCard {
     card: Arc<Card>,
     key: (usize, u32),
@@ -110,7 +112,8 @@ pub(crate) struct Claimed {
 }
 
 impl OnCard {
-    /// Finds a place for a new pool and claims it. `chosen` says that the program has chosen the identifier.
+    /// Finds a place for a new pool and claims it. `chosen` says that the program has chosen the
+    /// identifier.
     fn place(
         name: &Name<'_>,
         head: &mut PoolHead,
@@ -151,8 +154,9 @@ impl OnCard {
         Ok((memory, on_card))
     }
 
-    /// Finds a place for a new pool, writes it there, enters it into the card's table and starts it. Nothing is left behind when that
-    /// fails. `chosen` says that the program has chosen the identifier; `fill` stores what the pool has from the start, before it has its name.
+    /// Finds a place for a new pool, writes it there, enters it into the card's table and starts
+    /// it. Nothing is left behind when that fails. `chosen` says that the program has chosen the
+    /// identifier; `fill` stores what the pool has from the start, before it has its name.
     pub fn create<P>(
         name: &Name<'_>,
         mut head: PoolHead,
@@ -174,7 +178,8 @@ impl OnCard {
         started
     }
 
-    /// The pool's memory once more, as the processor reaches it beside commands. Both go through the same cache.
+    /// The pool's memory once more, as the processor reaches it beside commands. Both go through
+    /// the same cache.
     pub fn for_commands(&self, head: &PoolHead) -> Result<Backing, Error> {
         Reach { caching: self.caching, commands: true }.map(&self.card, head.pool, self.base, head.bytes)
     }
@@ -185,7 +190,8 @@ impl OnCard {
         let directory = Directory::load(&card, location)?;
         let entry = directory.find(name.pool).cloned().ok_or_else(|| Problem::NotFound.at(location))?;
         let open = OpenOnCard::claim(&card, entry.id, entry.base..entry.base + entry.bytes, location)?;
-        // Held until here: the pool must not be removed, and its place given away, before it is claimed.
+        // Held until here: the pool must not be removed, and its place given away, before it is
+        // claimed.
         drop(directory);
         let memory = reach.map(&card, entry.id, entry.base, entry.bytes)?;
         Ok((memory, OnCard { card, base: entry.base, caching: reach.caching, _open: open }))
@@ -202,11 +208,14 @@ impl OnCard {
         ask_first(&card, head.and_then(|head| start(Claimed { medium, head, on_card })))
     }
 
-    /// Drops what a process that died on this boot of the host left in the processor's caches, and notes that the pool is open.
+    /// Drops what a process that died on this boot of the host left in the processor's caches, and
+    /// notes that the pool is open.
     ///
-    /// Lines that commands wrote behind the caches may be there as they were before; lines that the process stored to may be dirty, and
-    /// would be evicted over what commands write later. Dropping a dirty line writes it back, which is right: no command has
-    /// written it since, because commands write only lines that were dropped before and not stored to until they were done.
+    /// Lines that commands wrote behind the caches may be there as they were before; lines that the
+    /// process stored to may be dirty, and would be evicted over what commands write later.
+    /// Dropping a dirty line writes it back, which is right: no command has written it since,
+    /// because commands write only lines that were dropped before and not stored to until they were
+    /// done.
     pub fn drop_left_lines(&self, medium: &Medium, head: &PoolHead) -> Result<(), Error> {
         let boot = self.card.function().host_boot().unwrap_or(0);
         let word = medium.load_word(POOL_OPENED);
@@ -219,8 +228,9 @@ impl OnCard {
         Ok(())
     }
 
-    /// The pool is closed, and no line of it is dirty: who opens it next need not drop any. A process that has stored around the cache leaves the word as
-    /// it is: lines of those before it may be in there, and are old now.
+    /// The pool is closed, and no line of it is dirty: who opens it next need not drop any. A
+    /// process that has stored around the cache leaves the word as it is: lines of those before it
+    /// may be in there, and are old now.
     pub fn note_closed(&self, medium: &Medium) {
         if self.caching == Caching::WriteBack {
             medium.put_word(POOL_OPENED, 0);
@@ -228,7 +238,8 @@ impl OnCard {
     }
 }
 
-/// A card that has gone reads all ones, which looks like damage: before a pool is blamed the card is asked.
+/// A card that has gone reads all ones, which looks like damage: before a pool is blamed the card
+/// is asked.
 fn ask_first<P>(card: &Card, opened: Result<P, Error>) -> Result<P, Error> {
     opened.map_err(|error| match error {
         Error::Pool { .. } => card.push(0).err().map_or(error, Error::from),
@@ -247,7 +258,8 @@ fn find_card(name: &str, location: &str) -> Result<Arc<Card>, Error> {
 /// The bytes of a pool that nobody has open.
 pub(crate) fn read(name: &Name<'_>) -> Result<Vec<u8>, Error> {
     let (memory, _on_card) = OnCard::find(name, Reach { caching: Caching::WriteBack, commands: false })?;
-    // What a process that died has left in the caches is written back, or was overwritten by the card.
+    // What a process that died has left in the caches is written back, or was overwritten by the
+    // card.
     memory.invalidate(0, memory.bytes());
     memory.fence()?;
     let mut bytes = vec![0; memory.bytes() as usize];

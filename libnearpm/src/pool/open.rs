@@ -78,8 +78,9 @@ fn backing(memory: MappedMemory, request: &Request<'_>) -> Result<Backing, Error
     })
 }
 
-/// Creates a pool at a location, and opens it. It is there together with what `fill` has put into it, or not at all: a file gets its name, or its
-/// head, behind that. On a card it has its name before, and is removed if `fill` fails.
+/// Creates a pool at a location, and opens it. It is there together with what `fill` has put into
+/// it, or not at all: a file gets its name, or its head, behind that. On a card it has its name
+/// before, and is removed if `fill` fails.
 pub(crate) fn create<P: PoolType, E: From<Error>>(
     options: &Options,
     location: &str,
@@ -212,8 +213,9 @@ pub(crate) fn open_in<P: PoolType>(options: &Options, memory: Box<dyn Memory>) -
 }
 
 impl Options {
-    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it by offsets. Nothing is left behind when that fails, or
-    /// when the process is killed meanwhile. 0 bytes: the pool fills a file that exists, whose first page is blank.
+    /// Creates a pool of `bytes` bytes at a path or at `card:NAME/POOL`, and opens it by offsets.
+    /// Nothing is left behind when that fails, or when the process is killed meanwhile. 0 bytes:
+    /// the pool fills a file that exists, whose first page is blank.
     pub fn create(&self, location: &str, bytes: u64) -> Result<Pool, Error> {
         create(self, location, bytes, |_| Ok(()))
     }
@@ -233,7 +235,8 @@ impl Options {
         open_in(self, memory)
     }
 
-    /// Creates a pool on a card with the head and the contents of another one, whose identifier it keeps.
+    /// Creates a pool on a card with the head and the contents of another one, whose identifier it
+    /// keeps.
     pub(crate) fn create_filled(
         &self,
         (card, pool): (&str, &str),
@@ -254,7 +257,8 @@ impl Options {
         OnCard::create(&Name { card, pool, location }, head, true, reach::<Pool>(self), fill, start)
     }
 
-    /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One memory has an ordinary pool.
+    /// Creates a pool that is striped over memories, a member in each: see `docs/devices.md`. One
+    /// memory has an ordinary pool.
     pub fn create_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
         check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
         if memories.len() == 1 {
@@ -270,7 +274,8 @@ impl Options {
     /// Opens the pool whose members the memories hold, in their order, recovering it first.
     ///
     /// # Errors
-    /// [`Problem::OtherMember`] for memories that do not belong together or are in another order: nothing is changed.
+    /// [`Problem::OtherMember`] for memories that do not belong together or are in another order:
+    /// nothing is changed.
     pub fn open_striped(&self, mut memories: Vec<Box<dyn Memory>>) -> Result<Pool, Error> {
         check_count(memories.len()).map_err(|p| p.at(IN_MEMORY))?;
         if memories.len() == 1 {

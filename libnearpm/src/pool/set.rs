@@ -81,7 +81,8 @@ impl Members {
         self.heads.iter().enumerate().map(part).collect()
     }
 
-    /// The one recovery of all members: what it did, the state of each lane on each member, and the page table.
+    /// The one recovery of all members: what it did, the state of each lane on each member, and the
+    /// page table.
     pub fn recover(&self, whole: &Medium, location: &str) -> Result<(Recovery, Vec<Vec<LaneState>>, Pages), Error> {
         if self.len() == 1 {
             let (report, lanes) = recover(whole, &self.heads[0])?;
@@ -98,7 +99,8 @@ impl Members {
         self.on_cards.iter().map(|on| on.card.clone()).collect()
     }
 
-    /// Numbers the cards where they are to wait for each other by themselves. Where they cannot the processor waits, which is counted.
+    /// Numbers the cards where they are to wait for each other by themselves. Where they cannot the
+    /// processor waits, which is counted.
     pub fn synchronise(&mut self, options: &Options, whole: &Medium) -> Result<(), Error> {
         let wanted = options.synchronisation == Synchronisation::Delayed && options.engine != Engine::Cpu;
         if !wanted || self.len() == 1 || self.on_cards.is_empty() {
@@ -111,7 +113,8 @@ impl Members {
         Ok(())
     }
 
-    /// Drops what a process that died left in the processor's caches, and notes that the pool is open.
+    /// Drops what a process that died left in the processor's caches, and notes that the pool is
+    /// open.
     pub fn drop_left_lines(&self, whole: &Medium) -> Result<(), Error> {
         let on = self.on_cards.iter().zip(self.parts(whole));
         on.into_iter().try_for_each(|(on_card, part)| on_card.drop_left_lines(part.medium, part.head))
@@ -122,7 +125,8 @@ impl Members {
         self.on_cards.iter().zip(self.parts(whole)).for_each(|(on_card, part)| on_card.note_closed(part.medium));
     }
 
-    /// The medium of who posts commands, where that is to be another one than that of who posts none: see [`OnCard::for_commands`].
+    /// The medium of who posts commands, where that is to be another one than that of who posts
+    /// none: see [`OnCard::for_commands`].
     pub fn for_commands(&self, whole: &Arc<Medium>) -> Result<Arc<Medium>, Error> {
         match &self.on_cards[..] {
             [on_card] => {
@@ -159,7 +163,8 @@ impl Members {
         Ok(lane)
     }
 
-    /// Maps a lane into every card. `None` where there are none, or where the table of one is full: then the others have none of it either.
+    /// Maps a lane into every card. `None` where there are none, or where the table of one is full:
+    /// then the others have none of it either.
     fn map_lane(&self, thread: u16, committed: u64) -> Result<Option<Vec<Box<dyn Executor>>>, Error> {
         let mut parts: Vec<Box<dyn Executor>> = Vec::new();
         for (on, head) in self.on_cards.iter().zip(&self.heads) {
@@ -202,7 +207,8 @@ impl Memories {
         Memories { memories: memories.into_iter().map(Backing::Other).collect(), locations, on_cards: Vec::new() }
     }
 
-    /// Writes the members of a new pool. The heads come last: until then every member is an unfinished one.
+    /// Writes the members of a new pool. The heads come last: until then every member is an
+    /// unfinished one.
     pub fn create(self, heads: Vec<PoolHead>) -> Result<(Medium, Members), Error> {
         let stripes = Stripes::of(&heads[0]);
         let memories = self.memories.into_iter().map(Member::new).collect();

@@ -40,7 +40,8 @@ impl Names {
         self.cards.iter().zip(&self.locations).map(|(card, location)| Name { card, pool: &self.pool, location })
     }
 
-    /// Makes the members of a new pool of `bytes` bytes altogether. Nothing is left behind when that or `start` fails.
+    /// Makes the members of a new pool of `bytes` bytes altogether. Nothing is left behind when
+    /// that or `start` fails.
     pub fn create<P>(
         &self,
         options: &Options,
@@ -73,7 +74,8 @@ impl Names {
         })
     }
 
-    /// Finds the members and starts their pool. Nothing is changed before all of them are there, answer, and belong together.
+    /// Finds the members and starts their pool. Nothing is changed before all of them are there,
+    /// answer, and belong together.
     pub fn open<P>(&self, reach: Reach, start: impl FnOnce(Medium, Members) -> Result<P, Error>) -> Result<P, Error> {
         self.alive()?;
         let mut found = Memories::named(&self.locations);
@@ -91,7 +93,8 @@ impl Names {
     /// Removes every member that is there.
     ///
     /// # Errors
-    /// [`Problem::NotFound`] where none is; [`Problem::OtherMember`] where something else has the name: then nothing is removed.
+    /// [`Problem::NotFound`] where none is; [`Problem::OtherMember`] where something else has the
+    /// name: then nothing is removed.
     pub fn remove(&self, reach: Reach, location: &str) -> Result<(), Error> {
         self.alive()?;
         let mut found = Vec::new();
@@ -128,8 +131,8 @@ impl Names {
         on_cards.iter().map(|on| on.card.clone()).collect()
     }
 
-    /// Makes sure that every card is there, answers, and is this process's alone: what a broker hides are the commands that wait for other cards, which say
-    /// what is committed.
+    /// Makes sure that every card is there, answers, and is this process's alone: what a broker
+    /// hides are the commands that wait for other cards, which say what is committed.
     fn alive(&self) -> Result<(), Error> {
         for name in self.iter() {
             let card = name.card()?;
@@ -142,7 +145,8 @@ impl Names {
         Ok(())
     }
 
-    /// A card that has gone reads all ones, which looks like damage, or gives an error without its name: it is named.
+    /// A card that has gone reads all ones, which looks like damage, or gives an error without its
+    /// name: it is named.
     fn blame(&self, error: Error, cards: &[Arc<Card>]) -> Error {
         if !matches!(error, Error::Pool { .. } | Error::Card(_)) {
             return error;

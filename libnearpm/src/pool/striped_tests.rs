@@ -1,8 +1,10 @@
-//! Striped pools over memories behind links: power cuts at random moments, also in the recovery, and faults that must be found.
+//! Striped pools over memories behind links: power cuts at random moments, also in the recovery,
+//! and faults that must be found.
 //!
-//! The program keeps some objects, each on a member of its own where there are enough, one of them over several stripes, and changes a few in each
-//! transaction. The oracle: what recovers must be the state after some transaction between the last that was acknowledged
-//! when the power failed and the one that was running; under mechanisms with epochs nothing between two cuts.
+//! The program keeps some objects, each on a member of its own where there are enough, one of them
+//! over several stripes, and changes a few in each transaction. The oracle: what recovers must be
+//! the state after some transaction between the last that was acknowledged when the power failed
+//! and the one that was running; under mechanisms with epochs nothing between two cuts.
 
 use std::sync::{Arc, Mutex};
 
@@ -165,7 +167,8 @@ fn go_on(mechanism: Mechanism, pool: &Pool, links: &Links, seed: u64) -> Result<
     if found == expected { Ok(()) } else { Err(format!("in the next life {found:?} instead of {expected:?}")) }
 }
 
-/// One run with power cuts at one in `one_in` events; the number of cuts, or the first that was not survived.
+/// One run with power cuts at one in `one_in` events; the number of cuts, or the first that was not
+/// survived.
 fn run(members: usize, mechanism: Mechanism, durability: Durability, seed: u64, one_in: u64) -> Result<u64, String> {
     let links = Links::new(members, bytes(members), seed);
     let options = options(mechanism).durability(durability);
@@ -273,7 +276,8 @@ fn shadow_paging_survives_cuts() {
     cuts(Mechanism::Shadow, Durability::Durable);
 }
 
-/// More cuts than above: what a later commit has left behind is seen only where its link has kept it and another link has lost the earlier one.
+/// More cuts than above: what a later commit has left behind is seen only where its link has kept
+/// it and another link has lost the earlier one.
 #[test]
 fn asynchronous_commits_on_several_members_survive_cuts() {
     for (members, seed) in [2, 3].into_iter().flat_map(|members| (0..12).map(move |seed| (members, seed))) {

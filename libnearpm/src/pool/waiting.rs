@@ -1,8 +1,10 @@
 //! Commits that wait on the cards of a striped pool when it is opened: which of them are committed.
 //!
-//! A transaction is committed if a word of any member has reached it, or if every participant holds its accepted commit. What waits is
-//! read before the words are, since a command that goes on is found in one of them; and the commits of what will be undone are taken away, on
-//! all cards, before a recovery writes any word: a word that deletes the log of what was taken back says "committed".
+//! A transaction is committed if a word of any member has reached it, or if every participant holds
+//! its accepted commit. What waits is read before the words are, since a command that goes on is
+//! found in one of them; and the commits of what will be undone are taken away, on all cards,
+//! before a recovery writes any word: a word that deletes the log of what was taken back says
+//! "committed".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -85,7 +87,8 @@ fn decide(parts: &[Part<'_>], waiting: &[Vec<Parked>], thread: u16) -> Result<u6
     Ok(reached)
 }
 
-/// The highest word of a member that says "committed"; what is not sound is for the recovery to find.
+/// The highest word of a member that says "committed"; what is not sound is for the recovery to
+/// find.
 fn word(part: &Part<'_>, thread: u16) -> Result<u64, Error> {
     let ring = part.head.ring(thread);
     part.medium.invalidate(ring, RING_HEAD_BYTES);
@@ -94,8 +97,9 @@ fn word(part: &Part<'_>, thread: u16) -> Result<u64, Error> {
     Ok(words.into_iter().flatten().max().unwrap_or(0))
 }
 
-/// Numbers the cards of a pool whose commands are to wait for each other, each by the number of its member. False where they cannot: a card has no
-/// port to others or does not order host accesses, works under another number for another pool, or holds commands of another pool that wait for its
+/// Numbers the cards of a pool whose commands are to wait for each other, each by the number of its
+/// member. False where they cannot: a card has no port to others or does not order host accesses,
+/// works under another number for another pool, or holds commands of another pool that wait for its
 /// recovery; or another open pool has the same identifier, by which cards know whom they hear of.
 pub(super) fn number(cards: &[Arc<Card>], pool: u32) -> Result<bool, Error> {
     for (number, card) in cards.iter().enumerate() {

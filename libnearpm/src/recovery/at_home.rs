@@ -1,7 +1,8 @@
-//! Records that say of bytes that they lie at home already: they count if the bytes match their checksum.
+//! Records that say of bytes that they lie at home already: they count if the bytes match their
+//! checksum.
 //!
-//! A record that is known to have been durable counts without that: later records may have changed what lay there. Which ones these are is said by the
-//! pool's words and by the records themselves.
+//! A record that is known to have been durable counts without that: later records may have changed
+//! what lay there. Which ones these are is said by the pool's words and by the records themselves.
 
 use nearpm_interface::media::PoolHead;
 use nearpm_interface::record::{Operation, POOL_CONFIRMED};
@@ -23,13 +24,15 @@ pub(super) struct AtHome<'m> {
     head: &'m PoolHead,
     /// Records up to this number were durable.
     durable: u64,
-    /// Bytes that may still be compared. Those of records that are not known to have been durable lie apart from each other: together they are not more
-    /// than the pool has, and a hostile log takes no longer.
+    /// Bytes that may still be compared. Those of records that are not known to have been durable
+    /// lie apart from each other: together they are not more than the pool has, and a hostile log
+    /// takes no longer.
     left: u64,
 }
 
 impl<'m> AtHome<'m> {
-    /// Of records that were durable up to a number by what the pool's words say, and as far as some of them say.
+    /// Of records that were durable up to a number by what the pool's words say, and as far as some
+    /// of them say.
     pub fn new(medium: &'m Medium, head: &'m PoolHead, durable: u64, lists: &[Vec<Found>]) -> AtHome<'m> {
         let said = lists.iter().flatten().flat_map(Found::operations).filter_map(|operation| match operation {
             Operation::Through(number) => Some(number),
@@ -39,8 +42,9 @@ impl<'m> AtHome<'m> {
         AtHome { medium, head, durable, left: medium.bytes() }
     }
 
-    /// Takes away those that do not count, and what follows them in their segment, from the medium as well: what is replayed may change bytes that
-    /// others speak of, which a recovery after a further cut must not compare again. `newest` is the highest number of all.
+    /// Takes away those that do not count, and what follows them in their segment, from the medium
+    /// as well: what is replayed may change bytes that others speak of, which a recovery after a
+    /// further cut must not compare again. `newest` is the highest number of all.
     pub fn sift(mut self, lists: &mut [Vec<Found>], newest: u64, report: &mut Recovery) -> Result<(), Error> {
         let (mut compared, mut blanked) = (false, false);
         for list in &mut *lists {

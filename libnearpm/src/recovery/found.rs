@@ -23,8 +23,9 @@ impl Found {
     }
 }
 
-/// Whether a record shows that everything in front of it in its segment was durable once: it is the first of its append, before which
-/// the append in front was durable, unless that was an asynchronous commit, which a later record names.
+/// Whether a record shows that everything in front of it in its segment was durable once: it is the
+/// first of its append, before which the append in front was durable, unless that was an
+/// asynchronous commit, which a later record names.
 pub(super) fn is_later(head: &RecordHead, newest: u64) -> bool {
     let begins = head.sequence == head.first || (head.kind == Kind::Commit as u32 && head.parts == 0);
     head.sequence > newest && head.depends == 0 && begins

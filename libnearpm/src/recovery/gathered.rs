@@ -1,7 +1,8 @@
-//! Stores that are gathered by pages before they go home, where each is a call: bytes that lie side by side become one call, and bytes that
-//! change often go home once.
+//! Stores that are gathered by pages before they go home, where each is a call: bytes that lie side
+//! by side become one call, and bytes that change often go home once.
 //!
-//! What was stored is known byte by byte. Other threads may store to the bytes between, which are left alone.
+//! What was stored is known byte by byte. Other threads may store to the bytes between, which are
+//! left alone.
 
 use std::collections::HashMap;
 

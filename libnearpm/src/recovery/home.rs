@@ -15,7 +15,8 @@ const WAITING: usize = 4096;
 /// No line.
 const NONE: u64 = u64::MAX;
 
-/// Carries out operations. What was changed is written back by the end of [`Home::finish`], each line once if it can be remembered.
+/// Carries out operations. What was changed is written back by the end of [`Home::finish`], each
+/// line once if it can be remembered.
 pub(crate) struct Home<'m> {
     medium: &'m Medium,
     way: Way,

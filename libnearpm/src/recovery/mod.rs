@@ -1,18 +1,22 @@
-//! The one recovery: it runs at open, understands whatever any mechanism and executor left, and may be cut and
-//! repeated at any point.
+//! The one recovery: it runs at open, understands whatever any mechanism and executor left, and may
+//! be cut and repeated at any point.
 //!
 //! For each lane that was ever used:
-//! 1. its rings, one on each member of the pool, are read and scanned line by line, as far as they were ever used (the extent word): an entry is one
-//!    whose seal holds, whose pool and thread are these, and which lies in the slot that its sequence names; anything else is a hole. Nothing is written
-//!    before all are read;
-//! 2. what is committed is what the word of *any* member has reached: no member writes its word before all have their part of the
-//!    transaction, and of every earlier one, durably;
-//! 3. if a member has a redo log that was committed and not marked as applied, its values are stored again;
-//! 4. undo entries and checkpoints above the highest epoch word are restored, newest first, exactly their bytes;
-//! 5. when all of this is durable on every member, the applied words are set, and the epoch words rise to the highest identifier that
-//!    the rings show, so that none is used twice. From then on no entry counts that is in the rings, so that their extents begin
-//!    anew. Not earlier: the word that deletes the log of what was taken back is the one that says "committed", to the other members
-//!    too, after a further cut.
+//! 1. its rings, one on each member of the pool, are read and scanned line by line, as far as they
+//!    were ever used (the extent word): an entry is one whose seal holds, whose pool and thread are
+//!    these, and which lies in the slot that its sequence names; anything else is a hole. Nothing
+//!    is written before all are read;
+//! 2. what is committed is what the word of *any* member has reached: no member writes its word
+//!    before all have their part of the transaction, and of every earlier one, durably;
+//! 3. if a member has a redo log that was committed and not marked as applied, its values are
+//!    stored again;
+//! 4. undo entries and checkpoints above the highest epoch word are restored, newest first, exactly
+//!    their bytes;
+//! 5. when all of this is durable on every member, the applied words are set, and the epoch words
+//!    rise to the highest identifier that the rings show, so that none is used twice. From then on
+//!    no entry counts that is in the rings, so that their extents begin anew. Not earlier: the word
+//!    that deletes the log of what was taken back is the one that says "committed", to the other
+//!    members too, after a further cut.
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{
@@ -42,15 +46,18 @@ pub(crate) mod segments;
 pub struct Recovery {
     /// Log entries that were rolled back, checkpoints included.
     pub undone: u64,
-    /// Redo entries that were applied again, page switches included, and moved pages that were brought home.
+    /// Redo entries that were applied again, page switches included, and moved pages that were
+    /// brought home.
     pub redone: u64,
     /// Bytes that both wrote.
     pub bytes: u64,
     /// Slots that looked like entries and were not whole.
     pub torn: u64,
-    /// Commits that waited on a card for other cards, and went on because all of these had them, too.
+    /// Commits that waited on a card for other cards, and went on because all of these had them,
+    /// too.
     pub released: u64,
-    /// Commits that waited on a card for other cards, and were taken away because one of these had not got its own.
+    /// Commits that waited on a card for other cards, and were taken away because one of these had
+    /// not got its own.
     pub discarded: u64,
 }
 
@@ -114,7 +121,8 @@ fn recover_lane(parts: &[Part<'_>], thread: u16, report: &mut Recovery) -> Resul
     let seen = used().map(|(_, ring)| ring.last_txid()).max().unwrap_or(0);
     // A torn entry may be of the next transaction: that identifier is spent too.
     let last_txid = seen + u64::from(used().any(|(_, ring)| ring.torn > 0));
-    // What was logged and not committed must never look committed. One ring alone names the log that it has committed.
+    // What was logged and not committed must never look committed. One ring alone names the log
+    // that it has committed.
     let applied = if parts.len() == 1 || planted(Fault::LeavesRedoLogs) { committed } else { last_txid };
     used().for_each(|(part, ring)| ring.put_word(part.medium, RING_REDO_APPLIED, ring.applied, applied));
     drain(parts)?;
@@ -217,8 +225,9 @@ impl Ring {
         }
     }
 
-    /// Applies the last redo log that is committed again, unless it is known to be applied. `committed` is the highest commit word of all
-    /// members: this one's may not have come to be written.
+    /// Applies the last redo log that is committed again, unless it is known to be applied.
+    /// `committed` is the highest commit word of all members: this one's may not have come to be
+    /// written.
     fn redo(&self, part: &Part<'_>, committed: u64, report: &mut Recovery) -> Result<(), Error> {
         let redo = |e: &EntryHead| e.kind == EntryKind::Redo as u8;
         let reached = self.of_kind(|e| redo(e) && e.txid > self.applied && e.txid <= committed);
@@ -240,7 +249,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Restores what transactions and epochs that did not commit had overwritten. `epoch` is the highest epoch word of all members.
+    /// Restores what transactions and epochs that did not commit had overwritten. `epoch` is the
+    /// highest epoch word of all members.
     fn undo(&self, part: &Part<'_>, epoch: u64, report: &mut Recovery) -> Result<(), Error> {
         let kinds = [EntryKind::Undo as u8, EntryKind::Checkpoint as u8];
         let mut log = self.of_kind(|e| kinds.contains(&e.kind) && e.txid > epoch);
@@ -257,8 +267,9 @@ impl Ring {
         self.entries.iter().filter(|(e, _)| wanted(e)).copied().collect()
     }
 
-    /// Drops what the cache holds of the lines that will be stored to: a process that died may have left them there from before a
-    /// command wrote them, and a store would bring their neighbours' old bytes back.
+    /// Drops what the cache holds of the lines that will be stored to: a process that died may have
+    /// left them there from before a command wrote them, and a store would bring their neighbours'
+    /// old bytes back.
     #[cfg_attr(test, track_caller)]
     fn drop_lines(medium: &Medium, log: &[(EntryHead, usize)]) -> Result<(), Error> {
         let inside = |e: &&(EntryHead, usize)| e.0.offset.saturating_add(e.0.length.into()) <= medium.bytes();

@@ -1,7 +1,8 @@
 //! Moved pages come home: of pools that are reached by pointer, and before segments are looked for.
 //!
-//! A page is copied to its place, which is nobody's, and its word says so when the copy is durable. A power cut in between leaves each page at one of
-//! the two places, and the next recovery goes on. Where pages have changed places with each other, one of them makes room first.
+//! A page is copied to its place, which is nobody's, and its word says so when the copy is durable.
+//! A power cut in between leaves each page at one of the two places, and the next recovery goes on.
+//! Where pages have changed places with each other, one of them makes room first.
 
 use nearpm_interface::media::{PAGE_BYTES, PoolHead};
 
@@ -26,7 +27,8 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
             return away.map_or(Ok(()), |logical| Err(Class::TableWord.at(head.table() + 8 * logical)));
         }
         for &(logical, _) in &moves {
-            // Unseen without a card, with the fence behind it: a command may have written the page behind the cache of a process that is gone.
+            // Unseen without a card, with the fence behind it: a command may have written the page
+            // behind the cache of a process that is gone.
             medium.invalidate(pages.offset(pages.page(logical)), PAGE_BYTES);
         }
         medium.fence()?;
@@ -46,7 +48,8 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
             medium.put_word(offset, word);
             report.redone += 1;
         }
-        // Unseen where all come home at once, and others drain before they store: what a page has left is another one's next time.
+        // Unseen where all come home at once, and others drain before they store: what a page has
+        // left is another one's next time.
         medium.drain()?;
     }
 }

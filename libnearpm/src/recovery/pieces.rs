@@ -1,5 +1,5 @@
-//! Reading a segment of a log in pieces: it is megabytes long, of which what counts is often the smaller part, and a piece's
-//! memory is used again.
+//! Reading a segment of a log in pieces: it is megabytes long, of which what counts is often the
+//! smaller part, and a piece's memory is used again.
 
 use nearpm_interface::record::RecordHead;
 
@@ -46,7 +46,8 @@ impl<'m> Pieces<'m> {
         let all = self.segment.bytes as usize;
         let end = at.checked_add(count).filter(|&end| end <= all)?;
         if at < self.start || end > self.start + self.piece.len() {
-            // All that is left for one that is longer: others may follow, and would be read anew with each step.
+            // All that is left for one that is longer: others may follow, and would be read anew
+            // with each step.
             let most = if count > PIECE { all } else { all.min(at + PIECE) };
             self.piece.resize(most - at, 0);
             self.medium.load(self.segment.offset + at as u64, &mut self.piece);
@@ -85,7 +86,8 @@ mod tests {
         const BYTES: usize = 4 * PIECE;
         let mut bytes = vec![0; BYTES];
         let mut at = 64;
-        // Short ones, one over the end of the first piece, one longer than a piece, and one that the segment has no room for.
+        // Short ones, one over the end of the first piece, one longer than a piece, and one that
+        // the segment has no room for.
         let lengths = [64, 4096, PIECE - 4096, 320, PIECE + 640, 128];
         for (number, length) in (1..).zip(lengths) {
             bytes[at..at + length].copy_from_slice(&record(length, number));

@@ -1,11 +1,12 @@
 //! Recovery of direct pools: what the log says goes home.
 //!
 //! 1. the records of all segments that are whole and behind the applied word are taken, by number;
-//! 2. one that depends on a record that is not there is dropped, as is a transaction of which a part is missing, and one whose bytes do not lie at home
-//!    as it says (`at_home.rs`);
-//! 3. the new bytes of what was committed are stored, in order, then the old bytes of what was not, newest first;
-//! 4. when that is durable, the applied word rises to the highest number seen, the segments become free chunks, and
-//!    the applied word is blank.
+//! 2. one that depends on a record that is not there is dropped, as is a transaction of which a
+//!    part is missing, and one whose bytes do not lie at home as it says (`at_home.rs`);
+//! 3. the new bytes of what was committed are stored, in order, then the old bytes of what was not,
+//!    newest first;
+//! 4. when that is durable, the applied word rises to the highest number seen, the segments become
+//!    free chunks, and the applied word is blank.
 //!
 //! A power cut in between leaves the log as it was, so that all of it happens again.
 
@@ -80,15 +81,16 @@ pub(crate) fn recover(medium: &Medium, head: &PoolHead, report: &mut Recovery) -
     medium.drain()
 }
 
-/// The words of the chunks that segments begin in. A segment is made when no record names its chunk: one that does is older, and its
-/// transaction was home then.
+/// The words of the chunks that segments begin in. A segment is made when no record names its
+/// chunk: one that does is older, and its transaction was home then.
 struct SegmentWords {
     layout: HeapLayout,
     words: BTreeSet<u64>,
 }
 
 impl SegmentWords {
-    /// Whether an operation would hide a segment: it changes its word, or that of a large object that was where the segment is.
+    /// Whether an operation would hide a segment: it changes its word, or that of a large object
+    /// that was where the segment is.
     fn hidden_by(&self, operation: &Operation<'_>) -> bool {
         let covered = match *operation {
             Operation::Store(_, data) => data.try_into().map_or(1, |word| self.large_chunks(word)),
@@ -121,7 +123,8 @@ fn fitting(layout: &HeapLayout, chunk: u32, word: u64) -> Option<ChunkWord> {
 /// The first chunk of each segment, in a pool that has a log.
 pub(crate) fn segment_chunks(medium: &Medium, layout: &HeapLayout) -> Result<Vec<u32>, Error> {
     let mut found = Vec::new();
-    // What a word says of the chunks behind it goes before their own words. A word that is zero is that of a free chunk.
+    // What a word says of the chunks behind it goes before their own words. A word that is zero is
+    // that of a free chunk.
     let mut next = 0;
     let words = layout.parts().flat_map(|part| {
         let chunk = move |place: u64| part.chunks.start + ((place - part.words) / 8) as u32;
@@ -163,8 +166,8 @@ pub(crate) fn segment(medium: &Medium, pool: &PoolHead, offset: u64) -> Result<S
     }
 }
 
-/// The records of a segment that are behind `applied`. What follows them was torn by a power cut, or was never there: records that were
-/// made later would show that it is damage.
+/// The records of a segment that are behind `applied`. What follows them was torn by a power cut,
+/// or was never there: records that were made later would show that it is damage.
 pub(crate) fn scan(medium: &Medium, segment: &SegmentAt, applied: u64) -> Result<Vec<Found>, Error> {
     let mut pieces = Pieces::new(medium, *segment);
     let mut records = Vec::new();
@@ -206,7 +209,8 @@ fn connected(records: Vec<Found>, applied: u64, report: &mut Recovery) -> Vec<Fo
     kept
 }
 
-/// Carries records out, but for what they say of the chunks of segments: a cut in here must find every segment again.
+/// Carries records out, but for what they say of the chunks of segments: a cut in here must find
+/// every segment again.
 fn replay(
     medium: &Medium,
     pool: &PoolHead,

@@ -1,8 +1,10 @@
 //! What a transaction by offsets does to the heap.
 //!
-//! The tables in the pool change through the mechanism like any other data, as soon as the transaction allocates or frees, so that they are rolled
-//! back with it. The index ([`crate::heap::index`]) follows at the end: an object that a transaction frees stays taken until the commit, so that
-//! nothing is put over bytes that an abort needs. A run that a commit empties becomes free chunks with it.
+//! The tables in the pool change through the mechanism like any other data, as soon as the
+//! transaction allocates or frees, so that they are rolled back with it. The index
+//! ([`crate::heap::index`]) follows at the end: an object that a transaction frees stays taken
+//! until the commit, so that nothing is put over bytes that an abort needs. A run that a commit
+//! empties becomes free chunks with it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -77,7 +79,8 @@ impl Allocator {
     /// Allocates.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`] and [`Error::Full`] leave everything as it was. After any other the transaction must be aborted.
+    /// [`Error::ZeroSize`] and [`Error::Full`] leave everything as it was. After any other the
+    /// transaction must be aborted.
     pub fn alloc(&mut self, cx: &mut Context, protocol: &mut dyn Protocol, bytes: u64) -> Result<Reservation, Error> {
         self.heap.prefer_lowest(&mut self.arena, bytes);
         let mut fresh = false;
@@ -102,14 +105,16 @@ impl Allocator {
     /// Frees.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] leaves everything as it was. After any other the transaction must be aborted.
+    /// [`Error::NotAllocated`] leaves everything as it was. After any other the transaction must be
+    /// aborted.
     pub fn free(&mut self, cx: &mut Context, protocol: &mut dyn Protocol, object: u64) -> Result<(), Error> {
         self.heap.claim(object)?;
         self.steps.push(Step::Frees { object });
         change_tables(protocol, cx, self.heap.removal(object))
     }
 
-    /// The open transaction is about to commit: runs that it emptied become free chunks in the pool.
+    /// The open transaction is about to commit: runs that it emptied become free chunks in the
+    /// pool.
     pub fn prepare(&mut self, cx: &mut Context, protocol: &mut dyn Protocol) -> Result<(), Error> {
         let mut left: BTreeMap<u32, u32> = BTreeMap::new();
         for step in &self.steps {

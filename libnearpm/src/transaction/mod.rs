@@ -48,12 +48,14 @@ impl Inner {
         shared
     }
 
-    /// Poisons the pool where a log has failed on the card: what its commands did only a recovery can tell.
+    /// Poisons the pool where a log has failed on the card: what its commands did only a recovery
+    /// can tell.
     pub fn poison_after<T>(&mut self, result: &Result<T, Error>) {
         self.poisoned |= matches!(result, Err(Error::LogFailed { .. } | Error::StoresLost { .. }));
     }
 
-    /// Makes every committed transaction durable, and makes sure that no log has failed of any thread.
+    /// Makes every committed transaction durable, and makes sure that no log has failed of any
+    /// thread.
     pub fn persist(&mut self) -> Result<(), Error> {
         let before = self.cx.lane.executor.verifications();
         self.protocol.persist(&mut self.cx)?;
@@ -72,8 +74,9 @@ impl Inner {
 
 /// An open transaction: reads see its own writes, and nothing of it remains when it is aborted.
 ///
-/// Offsets count from the start of the pool, as [`OffsetTx::alloc`] and [`crate::Pool::root`] give them; 0 is
-/// never an object. A range that leaves the heap is refused with [`Error::OutOfRange`] and has no effect.
+/// Offsets count from the start of the pool, as [`OffsetTx::alloc`] and [`crate::Pool::root`] give
+/// them; 0 is never an object. A range that leaves the heap is refused with [`Error::OutOfRange`]
+/// and has no effect.
 pub struct OffsetTx<'p> {
     inner: &'p mut Inner,
     /// Offsets that programs may use.
@@ -98,7 +101,8 @@ impl<'p> OffsetTx<'p> {
         let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
         let prepared = allocator.prepare(cx, &mut **protocol).and_then(|()| protocol.prepare(cx));
         if let Err(error) = prepared {
-            // Why it failed is worth more than that the rollback failed too, which poisons the pool.
+            // Why it failed is worth more than that the rollback failed too, which poisons the
+            // pool.
             let _ = self.rollback();
             return Err(error);
         }
@@ -157,7 +161,8 @@ impl<'p> OffsetTx<'p> {
     /// Writes `data` at `offset`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when log or spare pages are full: then this call wrote nothing, and the transaction may go on.
+    /// [`Error::TooLarge`] when log or spare pages are full: then this call wrote nothing, and the
+    /// transaction may go on.
     #[inline]
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.check(offset, data.len() as u64)?;
@@ -172,8 +177,9 @@ impl<'p> OffsetTx<'p> {
         }
     }
 
-    /// Says that this transaction is about to change parts of a range, so that the log may hold the range as one. Nothing
-    /// depends on it but speed; it pays where several writes go to one object.
+    /// Says that this transaction is about to change parts of a range, so that the log may hold the
+    /// range as one. Nothing depends on it but speed; it pays where several writes go to one
+    /// object.
     ///
     /// The whole range must belong to what the transaction changes: a rollback restores all of it.
     ///
@@ -210,8 +216,8 @@ impl<'p> OffsetTx<'p> {
         Ok(data)
     }
 
-    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of 16; of
-    /// 64 where `bytes` is one, and of 4096 where `bytes` is one.
+    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of
+    /// 16; of 64 where `bytes` is one, and of 4096 where `bytes` is one.
     ///
     /// # Errors
     /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on.
@@ -242,7 +248,8 @@ impl<'p> OffsetTx<'p> {
     /// Frees an object. Its space is used again only after the commit.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
+    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction
+    /// may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
         self.inner.check_writable()?;
         let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
@@ -280,7 +287,8 @@ impl<'p> OffsetTx<'p> {
 }
 
 impl Drop for OffsetTx<'_> {
-    /// A transaction that was neither committed nor rolled back is unwinding: its writes are taken back.
+    /// A transaction that was neither committed nor rolled back is unwinding: its writes are taken
+    /// back.
     fn drop(&mut self) {
         if !self.ended {
             // A rollback that fails poisons the pool; there is nobody to tell while unwinding.

@@ -1,4 +1,5 @@
-//! The seam over transactions with a mechanism: undo or redo log, checkpoint, shadow paging, by processor or card.
+//! The seam over transactions with a mechanism: undo or redo log, checkpoint, shadow paging, by
+//! processor or card.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,7 +17,8 @@ pub struct TypedTx<'t, 'p> {
 }
 
 impl<'p> OffsetTx<'p> {
-    /// The transaction as [`Load`] and [`Store`], so that typed objects and collections can be used in it.
+    /// The transaction as [`Load`] and [`Store`], so that typed objects and collections can be used
+    /// in it.
     pub fn typed(&mut self) -> TypedTx<'_, 'p> {
         TypedTx { tx: RefCell::new(self), changes: 0, later: Later::default() }
     }

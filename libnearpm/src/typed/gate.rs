@@ -1,8 +1,9 @@
 //! Who may be in a pool at the same time.
 //!
-//! Threads enter in a [`Role`]. One alone may be in as a writer; any number of readers, or any number of those who hold locks, may be in together.
-//! Whoever cannot enter waits in a queue, and while somebody waits nobody passes by: nobody waits for ever. The one who leaves last admits
-//! the first in the queue, and with it all who wait in the same role, unless it is that of the writer.
+//! Threads enter in a [`Role`]. One alone may be in as a writer; any number of readers, or any
+//! number of those who hold locks, may be in together. Whoever cannot enter waits in a queue, and
+//! while somebody waits nobody passes by: nobody waits for ever. The one who leaves last admits the
+//! first in the queue, and with it all who wait in the same role, unless it is that of the writer.
 
 use std::collections::VecDeque;
 
@@ -41,8 +42,8 @@ struct Queue {
 /// The gate of a pool.
 #[derive(Default)]
 pub struct Gate {
-    /// Role of those inside, whether somebody waits, and how many are inside. While somebody waits only the one who leaves last changes the role, and
-    /// nobody adds to the number.
+    /// Role of those inside, whether somebody waits, and how many are inside. While somebody waits
+    /// only the one who leaves last changes the role, and nobody adds to the number.
     state: AtomicU64,
     queue: Mutex<Queue>,
     admitted: Condvar,
@@ -55,7 +56,8 @@ fn entered(state: u64, role: Role) -> Option<u64> {
 }
 
 impl Gate {
-    /// Enters, waiting if need be. What those did who were inside before, and could not be inside at the same time, is visible then.
+    /// Enters, waiting if need be. What those did who were inside before, and could not be inside
+    /// at the same time, is visible then.
     #[inline]
     pub fn enter(&self, role: Role) {
         let state = self.state.load(Ordering::Relaxed);

@@ -6,8 +6,9 @@ use crate::error::Error;
 /// Frees a part of something, and puts what it leaves, and what that part owns, on the list.
 type Step<S> = fn(&mut S, [u64; 4]) -> Result<(), Error>;
 
-/// What a transaction has still to free. While it is being worked off, what an object owns is added instead of
-/// freed at once: the last added first, so that it has as many entries as the nest is deep.
+/// What a transaction has still to free. While it is being worked off, what an object owns is added
+/// instead of freed at once: the last added first, so that it has as many entries as the nest is
+/// deep.
 pub struct Later<S> {
     steps: Vec<(Step<S>, [u64; 4])>,
     running: bool,

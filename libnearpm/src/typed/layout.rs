@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use super::Persistent;
 
-/// What a type is made of: names, sizes, places of fields, and all of that of the types that it refers to, as one number. Types that refer to
-/// each other in a circle are fine.
+/// What a type is made of: names, sizes, places of fields, and all of that of the types that it
+/// refers to, as one number. Types that refer to each other in a circle are fine.
 pub struct Description {
     hash: u64,
     /// Types that were referred to, in the order in which they were met.
@@ -52,8 +52,8 @@ impl Description {
     }
 }
 
-/// The layout of a type and of everything that it refers to, as a number: two programs whose types differ have different ones, but for a
-/// chance of 2^-64.
+/// The layout of a type and of everything that it refers to, as a number: two programs whose types
+/// differ have different ones, but for a chance of 2^-64.
 pub fn fingerprint<T: Persistent>() -> u64 {
     thread_local!(static KNOWN: RefCell<Vec<(TypeId, u64)>> = const { RefCell::new(Vec::new()) });
     let id = TypeId::of::<T>();

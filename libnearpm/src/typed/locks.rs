@@ -1,10 +1,12 @@
 //! The locks of a pool.
 //!
-//! A lock in a pool is a name: its place. Who holds it is known in this process alone, in a table, so that a lock is free when the pool is
-//! opened, whatever the last process held when it died; and so that storing over a lock, or an abort, does not touch its state.
+//! A lock in a pool is a name: its place. Who holds it is known in this process alone, in a table,
+//! so that a lock is free when the pool is opened, whatever the last process held when it died; and
+//! so that storing over a lock, or an abort, does not touch its state.
 //!
-//! All locks of a transaction are taken at its beginning, in rising order of their places, and no transaction begins inside of another one:
-//! nobody holds a lock that somebody needs who holds one that he needs.
+//! All locks of a transaction are taken at its beginning, in rising order of their places, and no
+//! transaction begins inside of another one: nobody holds a lock that somebody needs who holds one
+//! that he needs.
 
 use super::sync::{Condvar, Mutex, MutexGuard};
 
@@ -107,7 +109,8 @@ impl LockTable {
         shard.released.notify_all();
     }
 
-    /// Takes all locks at these places, waiting if need be; they are given back when the guard is dropped.
+    /// Takes all locks at these places, waiting if need be; they are given back when the guard is
+    /// dropped.
     pub fn take_all(&self, mut places: Vec<u64>, hold: Hold) -> Held<'_> {
         places.sort_unstable();
         places.dedup();

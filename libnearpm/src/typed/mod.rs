@@ -1,9 +1,11 @@
-//! Typed objects in pools: pointers, types that may persist, and the seam through which they are loaded and stored.
+//! Typed objects in pools: pointers, types that may persist, and the seam through which they are
+//! loaded and stored.
 //!
-//! No reference to persistent memory ever exists. A [`Ptr`] is an offset with a type; [`Load::get`] and [`Store::set`] copy a value out and in,
-//! and the derive of [`Persistent`] makes a method of each field, so that one field can be copied alone. What is written against
-//! [`Load`] and [`Store`] runs on every kind of pool: natively on a [`crate::direct::DirectPool`], and by [`crate::OffsetTx::typed`] on
-//! pools with a mechanism, on a card or a simulated one.
+//! No reference to persistent memory ever exists. A [`Ptr`] is an offset with a type; [`Load::get`]
+//! and [`Store::set`] copy a value out and in, and the derive of [`Persistent`] makes a method of
+//! each field, so that one field can be copied alone. What is written against [`Load`] and
+//! [`Store`] runs on every kind of pool: natively on a [`crate::direct::DirectPool`], and by
+//! [`crate::OffsetTx::typed`] on pools with a mechanism, on a card or a simulated one.
 //!
 //! | file | holds |
 //! |---|---|
@@ -39,7 +41,8 @@ mod serialised;
 mod tuples;
 mod values;
 mod variants;
-/// What the gate, the locks and the copies of pages are made of; the tests that try every order of events give them another one.
+/// What the gate, the locks and the copies of pages are made of; the tests that try every order of
+/// events give them another one.
 pub(crate) mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
     pub use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,7 +1,8 @@
 //! Copies of pages as they were at one moment, made before they change: what a snapshot sees.
 //!
-//! A writer copies a page before its first store there. A reader loads from the page itself, and looks afterwards whether there is a copy: if there is
-//! none, nothing had been stored when it loaded. Nobody waits for anybody.
+//! A writer copies a page before its first store there. A reader loads from the page itself, and
+//! looks afterwards whether there is a copy: if there is none, nothing had been stored when it
+//! loaded. Nobody waits for anybody.
 
 #![allow(unsafe_code)]
 
@@ -39,8 +40,8 @@ fn boxed<T>(value: impl FnOnce() -> T) -> Option<Box<[T; 1]>> {
     Box::try_from(memory).ok()
 }
 
-/// What is there, once `make` has made it if nothing was; `None` without memory. Of two who make it one is the first, and what the other has made
-/// goes; `true`: it was the caller.
+/// What is there, once `make` has made it if nothing was; `None` without memory. Of two who make it
+/// one is the first, and what the other has made goes; `true`: it was the caller.
 fn made<T>(place: &AtomicPtr<T>, make: impl FnOnce() -> Option<Box<[T; 1]>>) -> Option<(&T, bool)> {
     let mut there = place.load(Ordering::Acquire);
     let mut first = false;
@@ -55,7 +56,8 @@ fn made<T>(place: &AtomicPtr<T>, make: impl FnOnce() -> Option<Box<[T; 1]>>) -> 
             }
         }
     }
-    // SAFETY: what is there was made as here, and stays as long as the copies, whose `place` is borrowed.
+    // SAFETY: what is there was made as here, and stays as long as the copies, whose `place` is
+    // borrowed.
     Some((unsafe { &*there }, first))
 }
 
@@ -102,7 +104,8 @@ impl PageCopies {
         (&self.tables[table as usize], (page % TABLE as u64) as usize)
     }
 
-    /// Somebody is about to change a range: copies the pages that were not copied before. `copy` copies one, from its offset in the pool on.
+    /// Somebody is about to change a range: copies the pages that were not copied before. `copy`
+    /// copies one, from its offset in the pool on.
     pub fn keep(&self, range: &Range<u64>, copy: impl Fn(u64, &mut [u8])) {
         let (start, end) = (range.start.max(self.range.start), range.end.min(self.range.end));
         if start >= end {
@@ -113,7 +116,8 @@ impl PageCopies {
                 self.lost.store(true, Ordering::Relaxed);
             }
         }
-        // Whoever loads what is stored from here on sees the copies (and that one is lost): his fence is in `changed`.
+        // Whoever loads what is stored from here on sees the copies (and that one is lost): his
+        // fence is in `changed`.
         fence(Ordering::Release);
     }
 

@@ -1,5 +1,5 @@
-//! The fields of a derived type. All that the derive of [`Persistent`] writes is the list of them, so that a field that cannot persist is
-//! one error of the compiler, at its type.
+//! The fields of a derived type. All that the derive of [`Persistent`] writes is the list of them,
+//! so that a field that cannot persist is one error of the compiler, at its type.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,8 @@ use super::layout::Description;
 use super::{Persistent, Store};
 use crate::error::Error;
 
-/// A field of a type, by its index. A type of the derive's own implements it, so that a public type may have fields of private ones.
+/// A field of a type, by its index. A type of the derive's own implements it, so that a public type
+/// may have fields of private ones.
 pub trait Part<const INDEX: usize> {
     /// The type that has it.
     type Of;
@@ -22,7 +23,8 @@ pub trait Part<const INDEX: usize> {
     fn take(value: Self::Of) -> Self::Type;
 }
 
-/// Fields of a type: one, or those of two halves. Halves, because the compiler's recursion has a limit that a list of fields could reach.
+/// Fields of a type: one, or those of two halves. Halves, because the compiler's recursion has a
+/// limit that a list of fields could reach.
 pub trait Parts<T> {
     /// Their bytes together.
     const BYTES: usize;
@@ -85,7 +87,8 @@ impl<T, A: Parts<T>, B: Parts<T>> Parts<T> for (A, B) {
 /// Objects have this alignment, and no more.
 const MAX_ALIGNMENT: usize = 16;
 
-/// Checks that a type's fields may persist and lie side by side, and that it is aligned as objects are.
+/// Checks that a type's fields may persist and lie side by side, and that it is aligned as objects
+/// are.
 pub const fn check<T, P: Parts<T>>() {
     let () = P::CHECKED;
     assert!(align_of::<T>() <= MAX_ALIGNMENT, "objects of a pool are aligned to 16 bytes, and no more");

@@ -9,12 +9,15 @@ use super::layout::Description;
 use super::{Ptr, Store};
 use crate::error::Error;
 
-/// A type whose values may lie in a pool: plain bytes that mean the same in every process. Implement it by `#[derive(Persistent)]`.
+/// A type whose values may lie in a pool: plain bytes that mean the same in every process.
+/// Implement it by `#[derive(Persistent)]`.
 ///
-/// It is implemented for the integers of fixed size, `f32`, `f64`, `()`, arrays, `Option<Ptr<T>>`, options of the integers that are not zero,
-/// [`PBool`], [`POption`](super::POption), [`PDuration`](super::PDuration), [`PEnum`](super::PEnum) and [`PCode`](super::PCode),
-/// [`PTuple2`](super::PTuple2) and its like, and the collections. It is not for `bool`, `char` and enums (not every byte is a value), for `usize` (it has another size on another
-/// machine), and for references, boxes and strings (they point into this process).
+/// It is implemented for the integers of fixed size, `f32`, `f64`, `()`, arrays, `Option<Ptr<T>>`,
+/// options of the integers that are not zero, [`PBool`], [`POption`](super::POption),
+/// [`PDuration`](super::PDuration), [`PEnum`](super::PEnum) and [`PCode`](super::PCode),
+/// [`PTuple2`](super::PTuple2) and its like, and the collections. It is not for `bool`, `char` and
+/// enums (not every byte is a value), for `usize` (it has another size on another machine), and for
+/// references, boxes and strings (they point into this process).
 ///
 /// ```compile_fail
 /// # use nearpm::prelude::*;
@@ -26,8 +29,9 @@ use crate::error::Error;
 /// ```
 ///
 /// # Safety
-/// Every bit pattern of `size_of::<Self>()` bytes is a value, no byte of a value is padding, no value refers to this process, the alignment
-/// is at most 16, and [`Persistent::Fields`] either has no size and no alignment above 1, or is `#[repr(transparent)]` over `Ptr<Self>`.
+/// Every bit pattern of `size_of::<Self>()` bytes is a value, no byte of a value is padding, no
+/// value refers to this process, the alignment is at most 16, and [`Persistent::Fields`] either has
+/// no size and no alignment above 1, or is `#[repr(transparent)]` over `Ptr<Self>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in a pool",
     label = "not `Persistent`",
@@ -38,7 +42,8 @@ use crate::error::Error;
     note = "a struct of this program gets `#[derive(Clone, Copy, Persistent)]` and `#[repr(C)]`, and a type parameter the bound `T: Persistent`"
 )]
 pub unsafe trait Persistent: Copy + 'static {
-    /// What a [`Ptr`] to it dereferences to: it has a method for each field, which gives the pointer to it.
+    /// What a [`Ptr`] to it dereferences to: it has a method for each field, which gives the
+    /// pointer to it.
     type Fields;
     /// Whether [`Persistent::release`] does anything.
     const OWNS: bool = false;
@@ -68,7 +73,8 @@ pub struct NoFields;
 /// The bytes of values.
 pub(crate) fn bytes_of<T: Persistent>(values: &[T]) -> &[u8] {
     let () = T::CHECKED;
-    // SAFETY: no byte of a value is padding, so that all of them are initialised; bytes need no alignment.
+    // SAFETY: no byte of a value is padding, so that all of them are initialised; bytes need no
+    // alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
@@ -120,7 +126,8 @@ unsafe impl Persistent for () {
 
 macro_rules! not_zero {
     ($($type:ident $of:ident)*) => {$(
-        // SAFETY: an option of an integer that is not zero has the size of the integer, and no bytes are no value of it: zeros are none.
+        // SAFETY: an option of an integer that is not zero has the size of the integer, and no
+        // bytes are no value of it: zeros are none.
         unsafe impl Persistent for Option<std::num::$type> {
             type Fields = NoFields;
             fn describe(to: &mut Description) {

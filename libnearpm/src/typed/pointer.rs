@@ -10,14 +10,17 @@ use std::ops::Deref;
 
 use super::Persistent;
 
-/// A pointer to a value in a pool: its offset, in 8 bytes, and its type. `Option<Ptr<T>>` has 8 bytes, too.
+/// A pointer to a value in a pool: its offset, in 8 bytes, and its type. `Option<Ptr<T>>` has 8
+/// bytes, too.
 ///
-/// A pointer is a number and no more: it borrows nothing, may be copied and sent, and says nothing about which pool it belongs to. What it
-/// points to is reached through a transaction, which checks that the value lies in the pool's heap. A pointer to an object that was freed,
-/// or of another pool, therefore gives an error or some other bytes as a value, but never leaves the pool.
+/// A pointer is a number and no more: it borrows nothing, may be copied and sent, and says nothing
+/// about which pool it belongs to. What it points to is reached through a transaction, which checks
+/// that the value lies in the pool's heap. A pointer to an object that was freed, or of another
+/// pool, therefore gives an error or some other bytes as a value, but never leaves the pool.
 ///
-/// It dereferences to [`Persistent::Fields`]: `person.name()` is the pointer to the field `name`, where `person` is a `Ptr<Person>`. What a
-/// pointer can do by itself are functions, as [`Ptr::offset`], so that they hide no field.
+/// It dereferences to [`Persistent::Fields`]: `person.name()` is the pointer to the field `name`,
+/// where `person` is a `Ptr<Person>`. What a pointer can do by itself are functions, as
+/// [`Ptr::offset`], so that they hide no field.
 #[repr(transparent)]
 pub struct Ptr<T> {
     offset: NonZeroU64,
@@ -86,7 +89,8 @@ impl<T: Persistent> Ptr<T> {
         Ptr::behind(pointer, index.saturating_mul(size_of::<T>() as u64))
     }
 
-    /// For the derive: a field, so many bytes behind. It says nothing of the field's type, which the derive has checked elsewhere.
+    /// For the derive: a field, so many bytes behind. It says nothing of the field's type, which
+    /// the derive has checked elsewhere.
     #[doc(hidden)]
     #[inline]
     pub fn field<U>(pointer: Ptr<T>, offset: usize) -> Ptr<U> {
@@ -99,7 +103,8 @@ impl<T: Persistent> Deref for Ptr<T> {
 
     #[inline]
     fn deref(&self) -> &T::Fields {
-        // SAFETY: by the contract of `Persistent`, the fields are nothing at all, or transparent over this pointer.
+        // SAFETY: by the contract of `Persistent`, the fields are nothing at all, or transparent
+        // over this pointer.
         unsafe { &*std::ptr::from_ref(self).cast() }
     }
 }

@@ -1,4 +1,5 @@
-//! Tuples in a pool. The compiler may order the fields of its own as it likes; these lie as they are written.
+//! Tuples in a pool. The compiler may order the fields of its own as it likes; these lie as they
+//! are written.
 
 use crate::Persistent;
 

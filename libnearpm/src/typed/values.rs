@@ -1,4 +1,5 @@
-//! Values that a pool keeps in a form of which every byte is one: options, spans of time, enums without fields.
+//! Values that a pool keeps in a form of which every byte is one: options, spans of time, enums
+//! without fields.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +11,8 @@ use super::persistent::NoFields;
 use super::{Persistent, Store};
 use crate::error::Error;
 
-/// An `Option<T>` in a pool, for what has a multiple of eight bytes: a number that says whether there is a value, then the value.
+/// An `Option<T>` in a pool, for what has a multiple of eight bytes: a number that says whether
+/// there is a value, then the value.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -66,7 +68,8 @@ impl<T: Persistent + PartialEq> PartialEq for POption<T> {
     }
 }
 
-// SAFETY: every pattern is a value, as of both parts; that there is no padding is checked where the type is used.
+// SAFETY: every pattern is a value, as of both parts; that there is no padding is checked where the
+// type is used.
 unsafe impl<T: Persistent> Persistent for POption<T> {
     type Fields = NoFields;
     const OWNS: bool = T::OWNS;
@@ -121,7 +124,8 @@ unsafe impl Persistent for PDuration {
     }
 }
 
-/// An enum without fields in a pool, as its number: bytes may say a number that is none of its variants, so that reading one is a question.
+/// An enum without fields in a pool, as its number: bytes may say a number that is none of its
+/// variants, so that reading one is a question.
 ///
 /// ```
 /// use nearpm::prelude::*;

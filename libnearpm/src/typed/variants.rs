@@ -9,7 +9,8 @@ use super::persistent::{NoFields, bytes_of, bytes_of_mut, value_of, zero};
 use super::{Persistent, Store};
 use crate::error::Error;
 
-/// An enum whose variants have fields that may persist. Implement it by `#[derive(PersistentEnum)]`; it lies in a pool as a [`PEnum`].
+/// An enum whose variants have fields that may persist. Implement it by
+/// `#[derive(PersistentEnum)]`; it lies in a pool as a [`PEnum`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no enum that a pool can hold",
     note = "an enum of this program gets `#[derive(Clone, Copy, PersistentEnum)]`"
@@ -63,8 +64,8 @@ impl<'b> FieldBytes<'b> {
     }
 }
 
-/// An enum in a pool, with the fields of its variants. Bytes may say a number that is none of its variants, so that reading one is a question.
-/// Zeros are the first variant.
+/// An enum in a pool, with the fields of its variants. Bytes may say a number that is none of its
+/// variants, so that reading one is a question. Zeros are the first variant.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -95,8 +96,8 @@ impl<'b> FieldBytes<'b> {
 #[repr(C)]
 pub struct PEnum<E: PersistentEnum> {
     fields: E::Room,
-    /// Behind the fields: whether a type has a size is asked of its last field, and an enum with pointers to itself has no answer yet while the
-    /// compiler looks for that of its fields.
+    /// Behind the fields: whether a type has a size is asked of its last field, and an enum with
+    /// pointers to itself has no answer yet while the compiler looks for that of its fields.
     variant: u64,
 }
 
@@ -139,7 +140,8 @@ impl<E: PersistentEnum + PartialEq> PartialEq for PEnum<E> {
     }
 }
 
-// SAFETY: every pattern is a value, as of both parts; that there is no padding is checked where the type is used.
+// SAFETY: every pattern is a value, as of both parts; that there is no padding is checked where the
+// type is used.
 unsafe impl<E: PersistentEnum> Persistent for PEnum<E> {
     type Fields = NoFields;
     const OWNS: bool = E::OWNS;

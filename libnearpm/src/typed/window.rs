@@ -32,8 +32,9 @@ impl View {
     /// A part of it that holds typed objects, from a multiple of 8 to one.
     pub fn window(&self, range: Range<u64>) -> Window<'_> {
         check_range(self.bytes(), range.start, range.end.saturating_sub(range.start));
-        // SAFETY: the range lies in the view, whose base is that of a page. The library accesses it by words, here and in the window. A C program
-        // that stores there by itself is code outside of Rust, and answers for what it does.
+        // SAFETY: the range lies in the view, whose base is that of a page. The library accesses it
+        // by words, here and in the window. A C program that stores there by itself is code outside
+        // of Rust, and answers for what it does.
         unsafe { Window::new(self.base(), range) }
     }
 }
@@ -42,8 +43,9 @@ impl<'p> Window<'p> {
     /// The range of a pool's view.
     ///
     /// # Safety
-    /// The range begins and ends at multiples of 8 and is mapped for `'p` from a base that is aligned to 16 on; all who store there
-    /// meanwhile, and all in this process who load, do so by [`words`].
+    /// The range begins and ends at multiples of 8 and is mapped for `'p` from a base that is
+    /// aligned to 16 on; all who store there meanwhile, and all in this process who load, do so by
+    /// [`words`].
     pub unsafe fn new(base: *mut u8, range: Range<u64>) -> Window<'p> {
         assert!(base.addr().is_multiple_of(16) && range.start.is_multiple_of(8) && range.end.is_multiple_of(8));
         Window { base, start: range.start, bytes: range.end - range.start, pool: PhantomData }
@@ -116,8 +118,8 @@ impl<'p> Window<'p> {
         let () = T::CHECKED;
         let mut value = MaybeUninit::<T>::uninit();
         let to = value.as_mut_ptr().cast::<u8>();
-        // SAFETY: the range was checked, and the window's words are accessed as `words` wants it. Every byte of the value is written, and every
-        // bit pattern is a value.
+        // SAFETY: the range was checked, and the window's words are accessed as `words` wants it.
+        // Every byte of the value is written, and every bit pattern is a value.
         unsafe {
             if align_of::<T>() >= WORD {
                 for at in (0..size_of::<T>()).step_by(WORD) {
@@ -170,7 +172,8 @@ impl<'p> Window<'p> {
             return Err(self.refusal(offset, bytes, WORD as u64));
         }
         let first = self.base.wrapping_add(offset as usize).cast::<AtomicU64>();
-        // SAFETY: the range was checked, is aligned as the base is, and is mapped for `'p`; `words` accesses it by atomic words, too.
+        // SAFETY: the range was checked, is aligned as the base is, and is mapped for `'p`; `words`
+        // accesses it by atomic words, too.
         Ok(unsafe { std::slice::from_raw_parts(first, count as usize) })
     }
 

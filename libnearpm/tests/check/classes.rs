@@ -180,7 +180,8 @@ fn reseal_record(bytes: &mut [u8], operation: u64) {
     head.seal(&mut bytes[at..at + head.bytes as usize]);
 }
 
-/// Changes the first object that lies at home by what a record says, and what records say of others being durable.
+/// Changes the first object that lies at home by what a record says, and what records say of others
+/// being durable.
 fn change_home(bytes: &mut [u8]) {
     let (mut at, mut object) = (segment(bytes) + LINE, None);
     loop {
@@ -214,7 +215,8 @@ fn overlap(bytes: &mut [u8]) {
     put(bytes, at, ChunkWord::Large { chunks: 5 }.seal());
 }
 
-/// A bit behind the last object of a run of such objects. Where one bit of the size makes smaller ones, nobody knows which is wrong.
+/// A bit behind the last object of a run of such objects. Where one bit of the size makes smaller
+/// ones, nobody knows which is wrong.
 fn bits_beyond(bytes: &mut [u8], object_bytes: u32) {
     let chunk = 20;
     let words = part("chunk words", bytes) + LINE;
@@ -283,7 +285,8 @@ fn each_damage_is_found_and_nothing_else() {
 fn every_class_is_shown() {
     let shown: BTreeSet<Class> = PLANTS.iter().map(|plant| plant.0).collect();
     let missing: Vec<_> = Class::ALL.iter().filter(|class| !shown.contains(class)).collect();
-    // The first needs a file beside the pool: `repair.rs`. The others are of regions of GPUs: `gpu/gpm/tests/check.rs`, `gpu/gphash/tests/check.rs`.
+    // The first needs a file beside the pool: `repair.rs`. The others are of regions of GPUs:
+    // `gpu/gpm/tests/check.rs`, `gpu/gphash/tests/check.rs`.
     let elsewhere = [
         Class::RepairInterrupted,
         Class::RegionDirectory,

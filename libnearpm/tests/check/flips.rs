@@ -1,4 +1,5 @@
-//! One flipped bit, of all that the library keeps for itself in a direct pool: the check finds it, or nothing depends on it.
+//! One flipped bit, of all that the library keeps for itself in a direct pool: the check finds it,
+//! or nothing depends on it.
 
 use std::ops::Range;
 
@@ -50,13 +51,15 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = usize> {
     (part("chunks", bytes)..bytes.len()).step_by(4096).filter(move |&at| bytes[at..].starts_with(&magic))
 }
 
-/// The parts of a pool that are the library's: all in front of the chunks, and the used lines of log segments.
+/// The parts of a pool that are the library's: all in front of the chunks, and the used lines of
+/// log segments.
 fn own_parts(bytes: &[u8]) -> Vec<Range<usize>> {
     let used = |at: usize| at..at + 40 * LINE;
     std::iter::once(0..part("chunks", bytes)).chain(segments(bytes).map(used)).collect()
 }
 
-/// The newest record of the first segment. A damaged one looks like one that was torn by a power cut, as nothing follows it.
+/// The newest record of the first segment. A damaged one looks like one that was torn by a power
+/// cut, as nothing follows it.
 fn newest_record(bytes: &[u8]) -> Range<usize> {
     let Some(segment) = segments(bytes).next() else { return 0..0 };
     let nonce = SegmentHead::from_bytes(bytes[segment..].first_chunk().unwrap()).nonce;
@@ -80,7 +83,8 @@ fn each_flip(bytes: &[u8], mut judge: impl FnMut(usize, Vec<u8>)) {
     }
 }
 
-/// Flips that a check finds are refused or change nothing; those that it does not find change nothing.
+/// Flips that a check finds are refused or change nothing; those that it does not find change
+/// nothing.
 #[test]
 fn no_flip_harms_what_programs_have_stored() {
     for bytes in [closed(), killed()] {
@@ -149,7 +153,8 @@ fn every_flip_in_the_tables_is_found_and_put_right() {
     }
 }
 
-/// A pool of direct programs is one for transactions with a mechanism as well, and the other way round, in the form that it has.
+/// A pool of direct programs is one for transactions with a mechanism as well, and the other way
+/// round, in the form that it has.
 #[test]
 fn both_kinds_of_pools_work_in_both_forms() {
     let plain = Options::new().lanes(1).ring_bytes(16384).id(3).spare_pages(0);

@@ -1,4 +1,5 @@
-//! The check of pools: it finds each class of damage where that is made, and nothing where there is none.
+//! The check of pools: it finds each class of damage where that is made, and nothing where there is
+//! none.
 
 mod classes;
 mod copy;

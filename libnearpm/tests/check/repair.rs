@@ -29,8 +29,8 @@ fn repaired(bytes: &[u8]) -> (check::Repair, Vec<u8>) {
     (repair, fs::read(&path).unwrap())
 }
 
-/// One wrong bit anywhere in heads, words and the first record: all of it is put right, or was none of the pool's business, or stands
-/// where there is no checksum.
+/// One wrong bit anywhere in heads, words and the first record: all of it is put right, or was none
+/// of the pool's business, or stands where there is no checksum.
 #[test]
 fn single_bits_are_put_right() {
     let (mut mended, mut unseen) = (0, 0);
@@ -79,7 +79,8 @@ fn a_damaged_record_is_put_right_by_its_checksum() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Random damage of a closed pool's tables: no panic, and the bytes of objects stay, whatever is done about the damage.
+    /// Random damage of a closed pool's tables: no panic, and the bytes of objects stay, whatever
+    /// is done about the damage.
     #[test]
     fn objects_keep_their_bytes(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), pool in 0usize..2,
@@ -103,7 +104,8 @@ proptest! {
         prop_assert_eq!(same, bytes);
     }
 
-    /// Random damage anywhere, also in the log: no panic, objects that both know have the bytes that recovery alone would give them.
+    /// Random damage anywhere, also in the log: no panic, objects that both know have the bytes
+    /// that recovery alone would give them.
     #[test]
     fn nothing_panics(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), near_start: bool, pool in 0usize..3,

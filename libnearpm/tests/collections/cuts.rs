@@ -1,4 +1,5 @@
-//! Power cuts at stores, write-backs and fences: what a pool holds afterwards is what it held before the transaction, or after it.
+//! Power cuts at stores, write-backs and fences: what a pool holds afterwards is what it held
+//! before the transaction, or after it.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! Nests of collections that are deeper than a stack: nothing that is freed with what it owns takes stack for each level.
+//! Nests of collections that are deeper than a stack: nothing that is freed with what it owns takes
+//! stack for each level.
 
 use nearpm::memory::VolatileMemory;
 use nearpm::prelude::*;
@@ -31,7 +32,8 @@ struct Root {
     top: PVec<Nest>,
 }
 
-/// A value that owns the last one, in a collection of the kind whose turn it is, beside one that owns nothing.
+/// A value that owns the last one, in a collection of the kind whose turn it is, beside one that
+/// owns nothing.
 fn around(tx: &mut impl Store, at: Ptr<Nest>, level: u64, last: Nest, empty: Nest) -> Result<Nest, Error> {
     tx.set(at, empty)?;
     match level % 4 {

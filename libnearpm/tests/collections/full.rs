@@ -17,7 +17,8 @@ struct Maps {
     hashed: PHashMap<PString, u64>,
 }
 
-/// Inserts into both maps, and goes on after an error as if nothing were; gives whether both had room.
+/// Inserts into both maps, and goes on after an error as if nothing were; gives whether both had
+/// room.
 fn insert(tx: &mut impl Store, key: &str, value: u64) -> Result<bool, Error> {
     let maps = tx.root_or_zeroed::<Maps>()?;
     let room = |done: Result<Option<u64>, Error>| match done {
@@ -46,7 +47,8 @@ fn entries(from: &impl Load) -> Result<(Entries, Entries), Error> {
     Ok((ordered, hashed))
 }
 
-/// Inserts until the pool has been full for a while; gives what must be in the maps. `insert` is a transaction, `entries_of` a look at one key.
+/// Inserts until the pool has been full for a while; gives what must be in the maps. `insert` is a
+/// transaction, `entries_of` a look at one key.
 fn fill(
     seed: u64,
     insert: impl Fn(&str, u64) -> Result<bool, Error>,

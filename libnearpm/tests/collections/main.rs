@@ -1,5 +1,5 @@
-//! Collections in pools against those of the standard library: random operations in transactions that commit or give up, pools that are opened
-//! anew, and power cuts.
+//! Collections in pools against those of the standard library: random operations in transactions
+//! that commit or give up, pools that are opened anew, and power cuts.
 
 mod cuts;
 mod deep;

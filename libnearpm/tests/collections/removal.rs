@@ -1,4 +1,5 @@
-//! Removals from ordered maps: nodes stay filled, and what is left is what a map of the standard library has left.
+//! Removals from ordered maps: nodes stay filled, and what is left is what a map of the standard
+//! library has left.
 
 use std::collections::BTreeMap;
 
@@ -143,7 +144,8 @@ fn a_key_that_comes_and_goes_moves_no_nodes() {
     }
 }
 
-/// Inserts and removes until everything has gone several times; the tree grows to three levels in between.
+/// Inserts and removes until everything has gone several times; the tree grows to three levels in
+/// between.
 fn grows_and_shrinks<K: Key<Query = u64, Owned = u64>>(look: impl Fn(&Numbers<K>)) {
     let mut numbers = Numbers::<K>::new();
     let (mut number, mut next) = (0, 0);
@@ -216,7 +218,8 @@ fn separators_of_nodes_that_are_joined_are_freed_once() {
             .unwrap();
             let found: Vec<(String, u64)> = pool.read(|from| map.iter(from)?.collect()).unwrap();
             assert!(found.iter().map(|(key, value)| (key.as_str(), *value)).eq(left.clone()), "round {round}");
-            // A key is one object, and so is a separator, of which there is one less than of children.
+            // A key is one object, and so is a separator, of which there is one less than of
+            // children.
             assert!(
                 left.is_empty() || objects(&pool) < 1 + left.len() * 14 / 10,
                 "{} of {}",

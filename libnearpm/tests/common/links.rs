@@ -1,9 +1,11 @@
 //! Memories behind links, for pools that are striped over several.
 //!
-//! **Fault model.** Each member has a cache and a link of its own. A line leaves the cache when it was written back, at the latest with the next fence,
-//! or at a moment of the cache's choosing, as it is then. On the link lines keep their order, and a fence orders them and no more: they
-//! arrive at their leisure, and all of them only before a drain returns. A power cut leaves of each link what had arrived: any part from its start, on each link
-//! another one. Choices come from a seed, so that a run repeats to the byte.
+//! **Fault model.** Each member has a cache and a link of its own. A line leaves the cache when it
+//! was written back, at the latest with the next fence, or at a moment of the cache's choosing, as
+//! it is then. On the link lines keep their order, and a fence orders them and no more: they arrive
+//! at their leisure, and all of them only before a drain returns. A power cut leaves of each link
+//! what had arrived: any part from its start, on each link another one. Choices come from a seed,
+//! so that a run repeats to the byte.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

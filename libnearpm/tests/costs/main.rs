@@ -1,4 +1,5 @@
-//! What operations cost, held by tables: fences, flushed lines, commands and logged bytes to the digit, and instructions to 2 %.
+//! What operations cost, held by tables: fences, flushed lines, commands and logged bytes to the
+//! digit, and instructions to 2 %.
 //!
 //! | file | holds |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | `counts.tsv` | counts of [`RUN`] operations |
 //! | `instructions.tsv` | instructions of one operation, as callgrind counts them (with `NEARPM_THOROUGH=1`) |
 //!
-//! `NEARPM_BLESS=1 cargo nextest run --release -p nearpm --test costs` writes the tables anew: where less is spent, so that it stays so. What
-//! is to cost more needs a reason in the message of its commit.
+//! `NEARPM_BLESS=1 cargo nextest run --release -p nearpm --test
+//! costs` writes the tables anew: where less is spent, so that it stays so. What is to cost more
+//! needs a reason in the message of its commit.
 
 mod operations;
 mod pools;
@@ -26,7 +28,8 @@ const RUN: u64 = 256;
 const RUNS: [u64; 2] = [64, 64 + RUN];
 /// Percents that an operation may have more instructions.
 const MORE: u64 = 2;
-/// Says to this program, run again under callgrind, what it is to do: pool, operation and how often.
+/// Says to this program, run again under callgrind, what it is to do: pool, operation and how
+/// often.
 const TASK: &str = "NEARPM_COSTS_TASK";
 
 /// A table of numbers by pool and operation.

@@ -1,4 +1,5 @@
-//! The pools whose operations are counted: direct ones and those with mechanisms, in the processor's memory and on a card.
+//! The pools whose operations are counted: direct ones and those with mechanisms, in the
+//! processor's memory and on a card.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,8 @@ pub enum Kind {
     Direct(Mode),
     /// A direct pool on a card.
     DirectOnCard,
-    /// A direct pool whose commits a mechanism brings home, in memory, or on a card by its commands.
+    /// A direct pool whose commits a mechanism brings home, in memory, or on a card by its
+    /// commands.
     DirectBy(Mechanism, Engine),
     /// A pool with a mechanism, in memory.
     Cpu(Mechanism),

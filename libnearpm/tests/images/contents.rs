@@ -15,7 +15,8 @@ pub struct Root {
     queue: PQueue<u64>,
 }
 
-/// Transaction `number`, from 1 on: objects are made, changed and freed, small ones and such as need many log entries.
+/// Transaction `number`, from 1 on: objects are made, changed and freed, small ones and such as
+/// need many log entries.
 pub fn change(tx: &mut impl Store, number: u64) -> Result<(), Error> {
     let root = tx.root_or_zeroed::<Root>()?;
     tx.set(root.number(), number)?;

@@ -1,4 +1,5 @@
-//! Pools that earlier versions of this library have left, closed and crashed, are opened by this one and hold what they held.
+//! Pools that earlier versions of this library have left, closed and crashed, are opened by this
+//! one and hold what they held.
 //!
 //! | | |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | `made/COMMIT/contents.tsv` | what that library found in it when it opened it |
 //! | `examples/pool_images.rs` | the program that makes both |
 //!
-//! A name is the scheme, where the pool lies, and how it was left. A changed format gets a version of its own and images of the commit that brings it;
-//! these images stay.
+//! A name is the scheme, where the pool lies, and how it was left. A changed format gets a version
+//! of its own and images of the commit that brings it; these images stay.
 
 mod contents;
 mod media;
@@ -22,8 +23,9 @@ use nearpm::direct::Mode;
 use nearpm::memory::{Memory, VolatileMemory};
 use schemes::{Machine, Opened, Scheme, Way};
 
-/// The first commit whose pools are kept; the one before these images were (its own were made with its modules in other places, and no other change);
-/// one whose direct pools have format 4, and whose heap is one.
+/// The first commit whose pools are kept; the one before these images were (its own were made with
+/// its modules in other places, and no other change); one whose direct pools have format 4, and
+/// whose heap is one.
 const COMMITS: [&str; 3] = ["7553774061cf", "a5c19a107565", "31f4f79cad03"];
 
 /// An image of a pool.
@@ -96,7 +98,8 @@ fn every_image_is_opened_as_it_was_used_and_holds_what_it_held() {
     }
 }
 
-/// Pools that are made now and lose their power hold what was acknowledged: what makes the images is sound.
+/// Pools that are made now and lose their power hold what was acknowledged: what makes the images
+/// is sound.
 #[test]
 fn pools_that_are_made_now_are_opened_too() {
     for scheme in schemes::all() {
@@ -113,13 +116,15 @@ fn pools_that_are_made_now_are_opened_too() {
     }
 }
 
-/// A pool may be opened in another way each time. Pages that shadow paging has moved come home where programs work by pointer.
+/// A pool may be opened in another way each time. Pages that shadow paging has moved come home
+/// where programs work by pointer.
 #[test]
 fn images_in_memory_are_opened_in_every_other_way() {
     for kept in COMMITS.iter().flat_map(|commit| kept(commit)).filter(|kept| kept.scheme.cards == 0) {
         let is_direct = matches!(kept.scheme.way, Way::Direct(_));
         for mechanism in Mechanism::ALL {
-            // Pools that were made for pointers have no pages to spare, and a log that has no room for those of an epoch.
+            // Pools that were made for pointers have no pages to spare, and a log that has no room
+            // for those of an epoch.
             if !(is_direct && mechanism.has_epochs()) {
                 kept.opens(Way::Mechanism(mechanism, Engine::Cpu));
             }
@@ -130,7 +135,8 @@ fn images_in_memory_are_opened_in_every_other_way() {
     }
 }
 
-/// The tools see nothing wrong with any, and no byte of an image is looked at in vain: the damage of a head is seen.
+/// The tools see nothing wrong with any, and no byte of an image is looked at in vain: the damage
+/// of a head is seen.
 #[test]
 fn the_check_finds_images_sound() {
     for kept in COMMITS.iter().flat_map(|commit| kept(commit)).filter(|kept| kept.scheme.cards == 0) {

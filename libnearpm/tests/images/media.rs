@@ -1,6 +1,7 @@
 //! Files of images: the bytes of one memory or of several, with runs of zeros left out.
 //!
-//! Numbers are of 8 bytes, little-endian: how many memories; of each its bytes and its runs; of each run offset, length and bytes.
+//! Numbers are of 8 bytes, little-endian: how many memories; of each its bytes and its runs; of
+//! each run offset, length and bytes.
 
 /// Runs begin and end at multiples of this.
 const GRAIN: usize = 16;

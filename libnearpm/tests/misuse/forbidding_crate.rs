@@ -4,7 +4,8 @@
 
 use nearpm::prelude::*;
 
-/// A node that points to its own type, with a length, under the name that types have inside of themselves.
+/// A node that points to its own type, with a length, under the name that types have inside of
+/// themselves.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 pub(crate) struct Node {

@@ -31,7 +31,8 @@ pub fn to_mark(pid: Pid) -> Result<Counts> {
             trap.sites.get(&(behind - 1)).with_context(|| format!("it met a stranger's trap at {behind:#x}"))?;
         tally.take(breakpoint.site.kind, || Ok(ptrace::getregs(pid)?))?;
         match breakpoint.site.kind {
-            // Nobody looks at the memory behind the cache, and one thread sees its own stores in order without them.
+            // Nobody looks at the memory behind the cache, and one thread sees its own stores in
+            // order without them.
             InstructionClass::Fence | InstructionClass::WriteBack => {
                 go_on_at(pid, breakpoint.site.ip + breakpoint.site.length)?
             }

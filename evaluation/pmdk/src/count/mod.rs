@@ -1,9 +1,10 @@
 //! Counts what a program does to durability from outside, whatever its library says of itself.
 //!
-//! The program asks to be traced and stops at two marks. Between them either every instruction is looked at before it is
-//! executed ([`Method::Steps`]: nothing escapes, 20 us an instruction on a virtual machine), or the process stops only at
-//! the instructions that matter, which were looked for in all its code before ([`Method::Breakpoints`]: hundreds of times
-//! faster). Only the thread that stopped is followed, and code is taken not to change and not to be loaded in between.
+//! The program asks to be traced and stops at two marks. Between them either every instruction is
+//! looked at before it is executed ([`Method::Steps`]: nothing escapes, 20 us an instruction on a
+//! virtual machine), or the process stops only at the instructions that matter, which were looked
+//! for in all its code before ([`Method::Breakpoints`]: hundreds of times faster). Only the thread
+//! that stopped is followed, and code is taken not to change and not to be loaded in between.
 
 mod breakpoints;
 mod single_step;
@@ -19,7 +20,8 @@ use nix::unistd::Pid;
 
 pub use tally::Counts;
 
-/// With this code a program says that it may not be traced; `evaluation/pmdk/programs/common.h` has it too.
+/// With this code a program says that it may not be traced; `evaluation/pmdk/programs/common.h` has
+/// it too.
 const EXIT_NOT_TRACEABLE: i32 = 77;
 
 /// How to count.
@@ -74,7 +76,8 @@ fn between_marks(pid: Pid, method: Method) -> Result<Option<Counts>> {
     }
 }
 
-/// Waits for the process: true where it stopped itself at a mark, false where the tracer made it stop.
+/// Waits for the process: true where it stopped itself at a mark, false where the tracer made it
+/// stop.
 fn stopped_at_mark(pid: Pid) -> Result<bool> {
     match waitpid(pid, None)? {
         WaitStatus::Stopped(_, Signal::SIGTRAP) => Ok(false),

@@ -12,8 +12,8 @@ use crate::instruction::InstructionClass;
 pub struct Counts {
     /// SFENCE and MFENCE.
     pub fences: u64,
-    /// Locked instructions that came upon write-backs which no fence had ordered yet. They order them just so, but are
-    /// mostly there for other reasons, so they are counted apart.
+    /// Locked instructions that came upon write-backs which no fence had ordered yet. They order
+    /// them just so, but are mostly there for other reasons, so they are counted apart.
     pub locked: u64,
     /// Lines written back by CLWB, CLFLUSHOPT or CLFLUSH.
     pub written_back: u64,
@@ -39,7 +39,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Takes in an instruction that is about to be executed. Registers are asked for only where they matter.
+    /// Takes in an instruction that is about to be executed. Registers are asked for only where
+    /// they matter.
     pub fn take(&mut self, kind: InstructionClass, registers: impl FnOnce() -> Result<user_regs_struct>) -> Result<()> {
         match kind {
             InstructionClass::Other => {}
@@ -81,7 +82,8 @@ impl Tally {
     }
 }
 
-/// A register that an address is made of. RIP is none: the decoder has it in the displacement already.
+/// A register that an address is made of. RIP is none: the decoder has it in the displacement
+/// already.
 fn value(register: Register, registers: &user_regs_struct) -> u64 {
     match register {
         Register::RAX => registers.rax,

@@ -1,4 +1,5 @@
-//! Caches: YCSB A, B and C with a fifth of the pairs, or of the buckets, in the GPU's memory; sizes and policies; what filling costs.
+//! Caches: YCSB A, B and C with a fifth of the pairs, or of the buckets, in the GPU's memory; sizes
+//! and policies; what filling costs.
 
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ impl Run<'_> {
         Ok((batch.with_found(room), codes))
     }
 
-    /// Batches until the cache has what is popular, and some more, whose times count; a turn before each `turns`-th, whose time counts, too.
+    /// Batches until the cache has what is popular, and some more, whose times count; a turn before
+    /// each `turns`-th, whose time counts, too.
     fn warm(
         &self,
         table: &Table,
@@ -158,7 +160,8 @@ impl Run<'_> {
         (0..self.bench.pick(1, 5)).map(turn).collect()
     }
 
-    /// C with other sizes and policies (figure 11), and the batches while an empty cache fills (figure 15).
+    /// C with other sizes and policies (figure 11), and the batches while an empty cache fills
+    /// (figure 15).
     fn sizes(&self, report: &mut Report) -> Result<()> {
         let group = format!("YCSB C by size of the cache, {}: {} pairs", self.subject.name, self.pairs);
         let policies: &[Policy] = match self.subject.design {

@@ -1,4 +1,5 @@
-//! Throughput and latency by the size of a batch (figures 5 and 6), configurations of the paper's design (figure 13).
+//! Throughput and latency by the size of a batch (figures 5 and 6), configurations of the paper's
+//! design (figure 13).
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use nearpm_gpmbench::report::Report;
 
 use super::{Bench, Records, SUBJECTS, Subject, VALUE, all, insert, region};
 
-/// Micro-benchmarks by the size of a batch. What a batch of inserts has put in, one of deletes takes out.
+/// Micro-benchmarks by the size of a batch. What a batch of inserts has put in, one of deletes
+/// takes out.
 pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for subject in &SUBJECTS {
         curve(bench, subject, report)?;

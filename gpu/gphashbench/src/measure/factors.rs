@@ -1,4 +1,5 @@
-//! What each part of the paper's design brings (figure 9): a warp an operation, keys in the slots, a cache of buckets, one after the other.
+//! What each part of the paper's design brings (figure 9): a warp an operation, keys in the slots,
+//! a cache of buckets, one after the other.
 
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ struct Version {
     is_step: bool,
 }
 
-/// In the order of the figure, then the one that it does not have. A key that is not in its slot lies behind its value, and the slot has 64 bits that
-/// depend on it.
+/// In the order of the figure, then the one that it does not have. A key that is not in its slot
+/// lies behind its value, and the slot has 64 bits that depend on it.
 const VERSIONS: [Version; 5] = [
     Version {
         name: "1 neither: a thread an operation, keys beside values",

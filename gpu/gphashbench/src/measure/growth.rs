@@ -42,8 +42,8 @@ pub fn growth(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Slots in use, of those besides the stash, when the first key finds none there, or none at all; of design P by the size of the table, too: of more
-/// buckets the fullest is fuller.
+/// Slots in use, of those besides the stash, when the first key finds none there, or none at all;
+/// of design P by the size of the table, too: of more buckets the fullest is fuller.
 pub fn load(bench: &Bench, report: &mut Report) -> Result<()> {
     let full: u32 = bench.pick(4096, 1 << 24);
     for subject in &SUBJECTS {

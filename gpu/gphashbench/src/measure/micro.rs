@@ -46,7 +46,8 @@ pub fn measure(bench: &Bench, subject: &Subject, report: &mut Report) -> Result<
     run.delete(&table, bits, report)
 }
 
-/// Our table in the GPU's memory alone, by the same kernels: what a slower medium costs; their fences stay.
+/// Our table in the GPU's memory alone, by the same kernels: what a slower medium costs; their
+/// fences stay.
 pub fn volatile(bench: &Bench, report: &mut Report) -> Result<()> {
     let (subject, bits) = (&SUBJECTS[0], bench.pick(9, 24));
     // The interpreter's cost model is of PM alone: there it is tried out, and tells nothing.
@@ -94,8 +95,8 @@ impl Run<'_> {
         }
     }
 
-    /// Inserts into a few tables, one after the other, of which the last is kept. The first one's figure is told by itself, too: the link and the GPU
-    /// have not been busy before it.
+    /// Inserts into a few tables, one after the other, of which the last is kept. The first one's
+    /// figure is told by itself, too: the link and the GPU have not been busy before it.
     fn inserted(&self, report: &mut Report) -> Result<(PmRegion, Table)> {
         let mut region = None;
         let table = self.filled(

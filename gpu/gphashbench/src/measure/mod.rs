@@ -87,7 +87,8 @@ pub struct Bench {
     pub repeats: usize,
     /// Spare cells of our table, of its slots: 1 of so many.
     pub spares: u32,
-    /// Workloads of YCSB by the measurement `ycsb`, beside LOAD, which fills the table: all, where none is named.
+    /// Workloads of YCSB by the measurement `ycsb`, beside LOAD, which fills the table: all, where
+    /// none is named.
     pub workloads: Vec<&'static str>,
 }
 

@@ -20,7 +20,8 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     // Parts are filled unevenly, by their hashes.
     let slots = (pairs as usize * 10 / 8 / threads * 17 / 16).next_multiple_of(4).max(64);
     for size in [bench.pick(64, 1 << 20), bench.pick(16, 1 << 12)] {
-        // A table of its own: deleted pairs leave marks, which searches go past. Its memory is touched before it is measured.
+        // A table of its own: deleted pairs leave marks, which searches go past. Its memory is
+        // touched before it is measured.
         let mut medium = Medium::memfd((threads * Shard::bytes(slots)) as u64)?;
         medium.bytes_mut().fill(0);
         // In small batches fewer pairs: as many as a second or two takes.
@@ -65,7 +66,8 @@ fn value_of(key: u64, seed: u64) -> [u8; 8] {
 }
 
 impl Run<'_> {
-    /// An operation on this many records, in batches: the time on the processor, and that of what is moved. Each answer is looked at.
+    /// An operation on this many records, in batches: the time on the processor, and that of what
+    /// is moved. Each answer is looked at.
     fn records(&self, op: Op, records: u64, size: u64, seed: u64, wanted: Outcome) -> Result<(Duration, Duration)> {
         let (mut alone, mut moved) = (Duration::ZERO, Duration::ZERO);
         for first in (0..records).step_by(size as usize) {

@@ -34,7 +34,8 @@ impl Records {
         Ok(Operations::new(&self.device, op, &vec![0; count as usize])?)
     }
 
-    /// An operation on `count` records from `first` on; with `bits` they are all of 2^bits records, shuffled.
+    /// An operation on `count` records from `first` on; with `bits` they are all of 2^bits records,
+    /// shuffled.
     ///
     /// # Errors
     /// No memory.
@@ -82,7 +83,8 @@ impl Records {
         Ok(batch.with_values(values))
     }
 
-    /// Operations of a batch that did not end as `expected`, or read another value than that of `seed` (with `any`, than of a seed up to it).
+    /// Operations of a batch that did not end as `expected`, or read another value than that of
+    /// `seed` (with `any`, than of a seed up to it).
     ///
     /// # Errors
     /// What the device refuses.

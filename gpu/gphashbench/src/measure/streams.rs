@@ -1,5 +1,5 @@
-//! Streams like those of the paper's applications (figure 10), whose data are not to be had: look-ups of embeddings by a recommendation model, and an
-//! iteration of PageRank.
+//! Streams like those of the paper's applications (figure 10), whose data are not to be had:
+//! look-ups of embeddings by a recommendation model, and an iteration of PageRank.
 
 use std::time::Duration;
 
@@ -14,13 +14,15 @@ use rand_chacha::ChaCha8Rng;
 use super::{Bench, Records, SUBJECTS, Subject, VALUE, all, insert, region};
 use crate::skew::drawn;
 
-/// Different values in each of the 26 columns of the Criteo Kaggle data, as DLRM's repository tells them: 33.8 million in all.
+/// Different values in each of the 26 columns of the Criteo Kaggle data, as DLRM's repository tells
+/// them: 33.8 million in all.
 const COLUMNS: [u32; 26] = [
     1460, 583, 10_131_227, 2_202_608, 305, 24, 12_517, 633, 3, 93_145, 5683, 8_351_593, 3194, 27, 14_992, 5_461_306,
     10, 5652, 2173, 4, 7_046_547, 18, 15, 286_181, 105, 142_572,
 ];
 
-/// A stream of batches: how many records there are, and those that are asked for or given another value.
+/// A stream of batches: how many records there are, and those that are asked for or given another
+/// value.
 struct Stream<'s> {
     name: &'static str,
     records: u32,
@@ -42,8 +44,8 @@ pub fn dlrm(bench: &Bench, report: &mut Report) -> Result<()> {
     run(bench, &Stream { name: "DLRM-like", records: columns.iter().sum(), batch: &batch }, report)
 }
 
-/// An iteration over a graph like a social one (R-MAT, a = 0.57, b = c = 0.19; 150 million edges): the rank of each edge's source is read, each vertex
-/// gets another rank.
+/// An iteration over a graph like a social one (R-MAT, a = 0.57, b = c = 0.19; 150 million edges):
+/// the rank of each edge's source is read, each vertex gets another rank.
 pub fn pagerank(bench: &Bench, report: &mut Report) -> Result<()> {
     let bits: u32 = bench.pick(8, 22);
     let vertices = 1u32 << bits;

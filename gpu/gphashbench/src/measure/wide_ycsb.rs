@@ -1,4 +1,5 @@
-//! YCSB with keys of 32 bytes, by the size of a batch (figure 6); and its batches, for keys of any size.
+//! YCSB with keys of 32 bytes, by the size of a batch (figure 6); and its batches, for keys of any
+//! size.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -72,7 +73,8 @@ impl<'r> Run<'r> {
         Run { bench, table, key, newest: Vec::new(), versions: 0 }
     }
 
-    /// Times of batches of a workload: share of reads in percent, what the others are, and which records are asked for. A cache has its turn before each.
+    /// Times of batches of a workload: share of reads in percent, what the others are, and which
+    /// records are asked for. A cache has its turn before each.
     pub fn workload(
         &mut self,
         (reads, other, choice): (u32, Op, Choice),
@@ -91,8 +93,8 @@ impl<'r> Run<'r> {
         Ok(times)
     }
 
-    /// Runs a batch of operations, each on a record that is there, or for an insert on the next one. The time; each answer and each value that was read
-    /// is looked at.
+    /// Runs a batch of operations, each on a record that is there, or for an insert on the next
+    /// one. The time; each answer and each value that was read is looked at.
     pub fn batch(&mut self, ops: &[Op], choice: Choice, seed: u64) -> Result<Duration> {
         let there = self.newest.len() as u32;
         let mut chosen = if there == 0 { vec![0; ops.len()] } else { draw(choice, there, ops.len(), seed) };
@@ -168,7 +170,8 @@ mod tests {
         vec![op; PAIRS as usize]
     }
 
-    /// Whoever reads a value that was overwritten before the batch is told, though it is a whole one of that key.
+    /// Whoever reads a value that was overwritten before the batch is told, though it is a whole
+    /// one of that key.
     #[test]
     fn an_old_value_is_not_taken_for_the_newest() {
         let bench = interpreted();

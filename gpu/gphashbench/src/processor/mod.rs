@@ -1,6 +1,8 @@
-//! A hash table of the processor in persistent memory, for batches: what a GPU's program uses where the processor manages its data ("CPU-assisted", GPHash
-//! section 4.1, which takes Clevel, Dash and SEPH). Each thread has a part of the table to itself, by the hash of the keys, so that it needs no lock; an
-//! answer counts when its batch has ended, and is durable then, as with the GPU's tables.
+//! A hash table of the processor in persistent memory, for batches: what a GPU's program uses where
+//! the processor manages its data ("CPU-assisted", GPHash section 4.1, which takes Clevel, Dash and
+//! SEPH). Each thread has a part of the table to itself, by the hash of the keys, so that it needs
+//! no lock; an answer counts when its batch has ended, and is durable then, as with the GPU's
+//! tables.
 
 mod shard;
 

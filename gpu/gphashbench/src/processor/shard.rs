@@ -1,5 +1,6 @@
-//! A thread's part of the table: buckets of four slots, a line each, searched one behind the other; values in cells of their own. A pair's cell is durable
-//! before its slot names it; an update takes another cell.
+//! A thread's part of the table: buckets of four slots, a line each, searched one behind the other;
+//! values in cells of their own. A pair's cell is durable before its slot names it; an update takes
+//! another cell.
 
 use nearpm_gphash::{Op, Outcome};
 use nearpm_gpu::{persist, persist_scattered};
@@ -11,7 +12,8 @@ const SLOTS: usize = 4;
 /// Keys of slots that nobody has had, or that somebody had: neither is a key of a batch.
 const NONE: u64 = 0;
 const GONE: u64 = u64::MAX;
-/// Operations whose buckets are looked for together, so that the processor waits for several lines of memory at once.
+/// Operations whose buckets are looked for together, so that the processor waits for several lines
+/// of memory at once.
 const GROUP: usize = 16;
 
 /// A part of a table.
@@ -38,7 +40,8 @@ enum Found {
 }
 
 impl<'m> Shard<'m> {
-    /// Bytes of a part with so many slots, a multiple of four: a cell each, and an eighth more for updates.
+    /// Bytes of a part with so many slots, a multiple of four: a cell each, and an eighth more for
+    /// updates.
     pub fn bytes(slots: usize) -> usize {
         slots / SLOTS * LINE + (slots + slots / 8) * VALUE
     }
@@ -76,7 +79,8 @@ impl<'m> Shard<'m> {
         self.word(slot + 8) as usize * VALUE
     }
 
-    /// Does the operations of a batch at these places, in their order; all is durable when it returns.
+    /// Does the operations of a batch at these places, in their order; all is durable when it
+    /// returns.
     pub fn run(&mut self, batch: &Batch, places: Vec<u32>) -> Answers {
         let mut answers = Answers { outcomes: Vec::with_capacity(places.len()), ..Answers::default() };
         if batch.op == Op::Get {
@@ -161,7 +165,8 @@ impl<'m> Shard<'m> {
         }
     }
 
-    /// The cell's number is in the slot's line, which holds it before the key: stores to a line persist in their order.
+    /// The cell's number is in the slot's line, which holds it before the key: stores to a line
+    /// persist in their order.
     fn store(&mut self, slot: usize, key: u64, cell: Option<u32>) {
         if let Some(cell) = cell {
             self.slots[slot + 8..slot + 16].copy_from_slice(&u64::from(cell).to_le_bytes());

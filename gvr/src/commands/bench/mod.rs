@@ -1,7 +1,8 @@
 //! Figures, each against a flat array of the same run.
 //!
-//! The first rank measures, on the part of the last one. A time is that of the best batch: on a busy machine others tell of the neighbours.
-//! What was put is read back and compared before a rate is printed.
+//! The first rank measures, on the part of the last one. A time is that of the best batch: on a
+//! busy machine others tell of the neighbours. What was put is read back and compared before a rate
+//! is printed.
 
 mod programs;
 
@@ -188,7 +189,8 @@ const NEVER: Times = Times { flat: f64::INFINITY, ours: f64::INFINITY, paper: So
 /// The states of the paper's Fig. 5 and 6, in the order in which a round goes through them.
 const STATES: [&str; 5] = ["first put", "put hit", "get hit", "get, entries maybe old but right", "get miss"];
 
-/// Puts and gets of so many bytes. Each array goes through all states before the next one's turn, so that the same of each lies in caches.
+/// Puts and gets of so many bytes. Each array goes through all states before the next one's turn,
+/// so that the same of each lies in caches.
 fn operations(world: &World, bytes: u64, rounds: u64) -> Result<Vec<Figure>> {
     // The paper's log is not cleaned: it needs room for all rounds.
     let blocks = PART * 8 / BLOCK;
@@ -225,7 +227,8 @@ fn states(world: &World, array: &Array<u64>, bytes: u64, round: u64) -> Result<[
     let mut get_all = || {
         buffer.fill(0);
         let time = timed(world, count, || (0..count).try_for_each(|at| array.get(place(at), &mut buffer)))?;
-        // All places hold the same: the last one tells whether a get of this state brings what was put.
+        // All places hold the same: the last one tells whether a get of this state brings what was
+        // put.
         if world.rank() == 0 && buffer != data {
             return Err(Error::option("a get does not bring what was put: no figure is printed"));
         }
@@ -280,8 +283,9 @@ fn verify(
 /// Words of a part of 1 GiB.
 const LARGE_PART: u64 = 1024 * PART;
 
-/// `version_inc` of 1 MiB a rank with one block changed, of a part that is 64 times as large and, where it is wanted, of one that is 1024
-/// times as large. Each array makes all of its versions before the next one's turn.
+/// `version_inc` of 1 MiB a rank with one block changed, of a part that is 64 times as large and,
+/// where it is wanted, of one that is 1024 times as large. Each array makes all of its versions
+/// before the next one's turn.
 fn versions(world: &World, rounds: u64, large: bool) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for part in [PART, 64 * PART, LARGE_PART] {
@@ -310,7 +314,8 @@ fn versions(world: &World, rounds: u64, large: bool) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Nanoseconds of a `version_inc` before which this rank has put one word, of elements that count up; the version is then read.
+/// Nanoseconds of a `version_inc` before which this rank has put one word, of elements that count
+/// up; the version is then read.
 fn one_block(world: &World, array: &Array<u64>, at: u64, word: u64) -> Result<f64> {
     array.put(at..at + 1, &[word])?;
     array.wait()?;

@@ -39,8 +39,9 @@ struct Durable {
 /// Versions that the job keeps.
 const KEPT: u64 = 2;
 
-/// A durable version in which all of a part changed, beside one transaction of as many bytes in a pool of the same folder. Both pools are as
-/// large and keep as much, so that what is new lies in both where nothing was for as long.
+/// A durable version in which all of a part changed, beside one transaction of as many bytes in a
+/// pool of the same folder. Both pools are as large and keep as much, so that what is new lies in
+/// both where nothing was for as long.
 pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<Figure>> {
     let path = folder.join("nearpm-gvr-bench");
     let alone = folder.join(format!("nearpm-gvr-bench-{}.pool", world.rank()));
@@ -64,7 +65,8 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
         let data = filled(&mine, round);
         array.put(mine.clone(), &data)?;
         array.wait()?;
-        // First all that wait: where the two took turns, the pool held a version more than with either alone.
+        // First all that wait: where the two took turns, the pool held a version more than with
+        // either alone.
         let background = 2 * round >= rounds;
         job.set_flush(if background { Flush::Background } else { Flush::Wait })?;
         world.barrier()?;
@@ -113,14 +115,16 @@ pub(super) fn durable(world: &World, folder: &Path, rounds: u64) -> Result<Vec<F
     ])
 }
 
-/// What a run of a program gives: the digest of its array, bytes of its old versions, and how many versions it made.
+/// What a run of a program gives: the digest of its array, bytes of its old versions, and how many
+/// versions it made.
 struct Run {
     digest: u32,
     bytes: u64,
     versions: u64,
 }
 
-/// What is noted around a program's work, without the making of its arrays and the reading of what they hold.
+/// What is noted around a program's work, without the making of its arrays and the reading of what
+/// they hold.
 type Around<'a> = &'a mut dyn FnMut(&dyn Fn() -> Result<()>) -> Result<()>;
 
 /// A whole program.

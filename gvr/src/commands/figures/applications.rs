@@ -1,7 +1,9 @@
-//! Figures 10 to 13: three programs with old versions in memory, in storage ten times slower, and a hundred times; and their memory.
+//! Figures 10 to 13: three programs with old versions in memory, in storage ten times slower, and a
+//! hundred times; and their memory.
 //!
-//! They are the paper's programs made smaller: a fiftieth of its neutrons and of its tally (a tenth with `--full`), so that the ratio of
-//! computing to copying stays; the matrix of a smaller grid; fewer elements and swaps.
+//! They are the paper's programs made smaller: a fiftieth of its neutrons and of its tally (a tenth
+//! with `--full`), so that the ratio of computing to copying stays; the matrix of a smaller grid;
+//! fewer elements and swaps.
 
 use super::table::{Table, ratio};
 use super::{Contender, assert_same, contenders, on_net};
@@ -100,7 +102,8 @@ fn run_tally(world: &World, options: Options, full: bool) -> Result<Given> {
     let array = world.array::<u64>(&[cells(full)], options)?;
     let start = world.rma().now();
     let particles = neutrons(full) * world.ranks() as u64;
-    // Five collisions a neutron, and 1500 neutrons a second and core, which is of the order of OpenMC's speed.
+    // Five collisions a neutron, and 1500 neutrons a second and core, which is of the order of
+    // OpenMC's speed.
     let settings = tally::Settings { batches: VERSIONS, particles, work: 0, compute: 133_000, seed: 1 };
     tally::run(world, &array, &settings)?;
     let given = finish(world, &array, start)?;
@@ -149,7 +152,8 @@ pub(super) fn figures(profile: Profile, full: bool, wanted: &[u64]) -> Result<Ve
     let ranks: &[usize] = if full { &[2, 4, 8, 16, 32, 64] } else { &[2, 8, 32] };
     let mut tables = Vec::new();
     let paper = "the log takes 14.5 % less than flat for OpenMC (blocks of 8192 B), 30 % less for canneal (512 B), nothing less for PCG";
-    // The paper's log has no record of which blocks old versions alone hold, so that its memory is not counted.
+    // The paper's log has no record of which blocks old versions alone hold, so that its memory is
+    // not counted.
     let head = ["", "flat", "ours", "ours, small blocks", "small block"];
     let mut memory = Table::new("Figure 13, memory of old versions, flat = 100", paper, &head);
     for program in &PROGRAMS {

@@ -138,7 +138,8 @@ pub(super) fn bandwidths(profile: Profile) -> Result<Table> {
     table(profile, false, Table::new(title, paper, &HEAD), |time, bytes| format!("{:.0}", bytes as f64 / time * 1e3))
 }
 
-/// Figure 7: `version_inc` of 1 MB a process behind one that filled it; and with one block changed, which the paper does not show.
+/// Figure 7: `version_inc` of 1 MB a process behind one that filled it; and with one block changed,
+/// which the paper does not show.
 pub(super) fn versions(profile: Profile, full: bool) -> Result<Table> {
     let paper = "log up to 10 times faster than flat, at one process";
     let title = "Figure 7, version_inc of 1 MiB a process, us: nothing changed since the last, and one block";

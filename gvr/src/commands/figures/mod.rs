@@ -1,6 +1,8 @@
-//! The paper's figures 5 to 13 by the model of a network ([`crate::rma::net`]), beside what its text says.
+//! The paper's figures 5 to 13 by the model of a network ([`crate::rma::net`]), beside what its
+//! text says.
 //!
-//! Everything that is printed here is virtual time. Each program's result is compared between the layouts before a figure is printed.
+//! Everything that is printed here is virtual time. Each program's result is compared between the
+//! layouts before a figure is printed.
 //!
 //! | file | figures |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Ranks as threads of this process, one running at a time, in an order that a seed decides.
 //!
-//! Between two operations of one rank any other may run. What a rank has not flushed happens at any moment, in any order, in pieces of
-//! 8-byte words: as much disorder as the rules of one-sided access allow. At any step one rank, or all, can be stopped. A run is a
-//! function of its [`Schedule`]: the same one gives the same steps.
+//! Between two operations of one rank any other may run. What a rank has not flushed happens at any
+//! moment, in any order, in pieces of 8-byte words: as much disorder as the rules of one-sided
+//! access allow. At any step one rank, or all, can be stopped. A run is a function of its
+//! [`Schedule`]: the same one gives the same steps.
 //!
 //! | file | holds |
 //! |---|---|
@@ -43,7 +44,8 @@ pub struct Schedule {
     pub seed: u64,
     /// What is stopped.
     pub stop: Option<Stop>,
-    /// Called once when all are stopped, while nothing else runs: what memory holds now is what is left.
+    /// Called once when all are stopped, while nothing else runs: what memory holds now is what is
+    /// left.
     pub at_stop: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Set by others, it stops all ranks at their next step.
     pub halt: Option<Arc<std::sync::atomic::AtomicBool>>,
@@ -63,7 +65,8 @@ pub struct Ran {
     pub steps: u64,
 }
 
-/// Runs `body` once for each rank, with `bytes` bytes of window each, and gives what they returned, by rank.
+/// Runs `body` once for each rank, with `bytes` bytes of window each, and gives what they returned,
+/// by rank.
 pub fn run<T: Send>(ranks: usize, bytes: u64, schedule: &Schedule, body: impl Fn(Local) -> T + Sync) -> (Vec<T>, Ran) {
     let shared = Arc::new(Shared::new(ranks, bytes, schedule));
     let given = std::thread::scope(|scope| {

@@ -154,7 +154,8 @@ impl Shared {
         self.lock().step
     }
 
-    /// Waits for the helpers when all ranks have ended: until then a helper may still change what outlives the run.
+    /// Waits for the helpers when all ranks have ended: until then a helper may still change what
+    /// outlives the run.
     pub fn wait_for_helpers(&self) {
         let at_work = |state: &State| {
             let helpers = state.lives.iter().zip(&state.buried).skip(state.brought.len());

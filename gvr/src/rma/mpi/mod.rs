@@ -1,24 +1,29 @@
 //! Ranks as processes that `mpiexec` has started, by the windows of MPI-3.
 //!
-//! A window is open (`MPI_Win_lock_all`) as long as the world. Words are accessed by MPI's atomics alone: reads are
-//! `MPI_Get_accumulate(MPI_NO_OP)`, writes `MPI_Accumulate(MPI_REPLACE)`, as MPI does not say what plain puts and gets of words do that are
-//! changed atomically. Ranks meet by one kind of nonblocking collective, which is tested, with sleeps in between, so that ranks
-//! that wait leave the processor to others.
+//! A window is open (`MPI_Win_lock_all`) as long as the world. Words are accessed by MPI's atomics
+//! alone: reads are `MPI_Get_accumulate(MPI_NO_OP)`, writes `MPI_Accumulate(MPI_REPLACE)`, as MPI
+//! does not say what plain puts and gets of words do that are changed atomically. Ranks meet by one
+//! kind of nonblocking collective, which is tested, with sleeps in between, so that ranks that wait
+//! leave the processor to others.
 //!
-//! Where all ranks can share memory, as those of one machine, windows are reached by loads and stores, and no operation is MPI's. MPI's own
-//! need the target there, too: Debian's MPICH carries each out when its target next calls MPI, so that a put waits for as long as the
-//! target computes or sleeps. MPI takes a window's memory at once: give one that is no larger than is needed.
+//! Where all ranks can share memory, as those of one machine, windows are reached by loads and
+//! stores, and no operation is MPI's. MPI's own need the target there, too: Debian's MPICH carries
+//! each out when its target next calls MPI, so that a put waits for as long as the target computes
+//! or sleeps. MPI takes a window's memory at once: give one that is no larger than is needed.
 //!
-//! Between machines each rank has a thread that calls MPI for nothing but that, where the processors of the machine are twice as many as
-//! its ranks and MPI has none of its own (MPICH: `MPIR_CVAR_ASYNC_PROGRESS`). It keeps a processor busy. Without it an operation waits
-//! until its target comes to a meeting or makes an operation.
+//! Between machines each rank has a thread that calls MPI for nothing but that, where the
+//! processors of the machine are twice as many as its ranks and MPI has none of its own (MPICH:
+//! `MPIR_CVAR_ASYNC_PROGRESS`). It keeps a processor busy. Without it an operation waits until its
+//! target comes to a meeting or makes an operation.
 //!
-//! A second handle of a rank is for a thread beside its own: the server of arrays that are reached by messages, or the one that seals versions.
-//! MPI has to allow several threads (`MPI_THREAD_MULTIPLE`), as MPICH and Open MPI do.
+//! A second handle of a rank is for a thread beside its own: the server of arrays that are reached
+//! by messages, or the one that seals versions. MPI has to allow several threads
+//! (`MPI_THREAD_MULTIPLE`), as MPICH and Open MPI do.
 //!
-//! A rank that leaves while others work tells each of them how many meetings it has come to: who waits for it in a later one gets
-//! [`Error::DeadRank`]. Before MPI is ended all ranks come to as many meetings as any has begun, so that none stays open. A rank that is
-//! killed ends the job: `mpiexec` ends the others.
+//! A rank that leaves while others work tells each of them how many meetings it has come to: who
+//! waits for it in a later one gets [`Error::DeadRank`]. Before MPI is ended all ranks come to as
+//! many meetings as any has begun, so that none stays open. A rank that is killed ends the job:
+//! `mpiexec` ends the others.
 //!
 //! | file | holds |
 //! |---|---|
@@ -47,15 +52,16 @@ const PAUSE: Duration = Duration::from_micros(50);
 const SPINS: u32 = 2000;
 /// Looks at a word before the first sleep.
 const LOOKS: u64 = 200;
-/// Looks at a word before sleeps get longer: who waits is a server that nobody has asked for some ten milliseconds.
+/// Looks at a word before sleeps get longer: who waits is a server that nobody has asked for some
+/// ten milliseconds.
 const PAUSES: u64 = LOOKS + 200;
 /// How long they then are beside a pause. The aim: less than 2 % of a processor for such a server.
 const LONG_PAUSE: Duration = Duration::from_millis(2);
 
 /// Names whether MPICH has a thread for progress.
 const PROGRESS_OF_MPICH: &str = "MPIR_CVAR_ASYNC_PROGRESS";
-/// Names whether a rank has one of ours: `always` or `never`; where it is not set, where it has a processor to spare
-/// and MPICH has none.
+/// Names whether a rank has one of ours: `always` or `never`; where it is not set, where it has a
+/// processor to spare and MPICH has none.
 const PROGRESS_OF_OURS: &str = "NEARPM_GVR_PROGRESS";
 /// Between two calls of a thread for progress: the rank's own calls have their turns.
 const PROGRESS: Duration = Duration::from_nanos(500);
@@ -102,7 +108,8 @@ struct Threads {
 }
 
 impl Threads {
-    /// Starts one that lets MPI work on what others want of this rank, whatever its own thread does. It ends before MPI does.
+    /// Starts one that lets MPI work on what others want of this rank, whatever its own thread
+    /// does. It ends before MPI does.
     fn start_progress(self: &Arc<Threads>) -> Result<()> {
         self.helpers.fetch_add(1, Ordering::AcqRel);
         let threads = Arc::clone(self);
@@ -124,8 +131,8 @@ impl Threads {
     }
 }
 
-/// Whether each of `near` ranks of a machine of `machine` processors has two, where this one may run on `allowed` of them:
-/// launchers give each rank its own, or all to all.
+/// Whether each of `near` ranks of a machine of `machine` processors has two, where this one may
+/// run on `allowed` of them: launchers give each rank its own, or all to all.
 fn has_two_each(allowed: usize, machine: usize, near: usize) -> bool {
     allowed >= if allowed < machine { 2 } else { 2 * near }
 }
@@ -147,7 +154,8 @@ fn wants_progress(near: usize) -> Result<bool> {
 }
 
 impl Mpi {
-    /// Joins the world that `mpiexec` has started, with a window of `window` bytes on each rank. All ranks call it, once.
+    /// Joins the world that `mpiexec` has started, with a window of `window` bytes on each rank.
+    /// All ranks call it, once.
     ///
     /// # Errors
     /// [`Error::System`] with what MPI says.
@@ -202,7 +210,8 @@ impl Mpi {
             return windows.clear(self.rank, from, bytes);
         }
         assert!(from + bytes <= self.first + self.window);
-        // SAFETY: inside of the window, and no rank accesses it: it was not given out, or was given back by all.
+        // SAFETY: inside of the window, and no rank accesses it: it was not given out, or was given
+        // back by all.
         unsafe { self.base().add(from as usize).write_bytes(0, bytes as usize) };
     }
 
@@ -211,7 +220,8 @@ impl Mpi {
     fn begin_meeting(&self, words: &[u64]) -> Result<()> {
         let meeting = &mut *self.meeting.borrow_mut();
         meeting.mine[..words.len()].copy_from_slice(words);
-        // SAFETY: boxed, of the right length, and not touched while `open`; one meeting at a time, as `end_meeting` comes first.
+        // SAFETY: boxed, of the right length, and not touched while `open`; one meeting at a time,
+        // as `end_meeting` comes first.
         unsafe { sys::meet(&meeting.mine, &mut meeting.all)? };
         meeting.open = true;
         self.meetings.set(self.meetings.get() + 1);
@@ -282,7 +292,8 @@ impl Mpi {
         }
     }
 
-    /// Says that this rank leaves, waits for the others to say so, comes to what they wait for, and ends MPI.
+    /// Says that this rank leaves, waits for the others to say so, comes to what they wait for, and
+    /// ends MPI.
     fn leave(&self) -> Result<()> {
         self.threads.ending.store(true, Ordering::Release);
         while self.threads.helpers.load(Ordering::Acquire) > 0 {
@@ -348,12 +359,14 @@ impl Rma for Mpi {
     #[allow(unsafe_code)]
     fn begin_get(&self, from: Place, bytes: usize) -> Result<Get> {
         if self.windows.is_some() {
-            // It may read at any moment until its end, so it does so then, into the caller's buffer.
+            // It may read at any moment until its end, so it does so then, into the caller's
+            // buffer.
             return Ok(Get { from, bytes, number: 0, ready: 0 });
         }
         let mut buffer = self.spare.borrow_mut().pop().unwrap_or_default();
         buffer.resize(bytes, 0);
-        // SAFETY: the buffer lies on the heap, and is not touched before it was waited for, in `end_get` or `drop_get`.
+        // SAFETY: the buffer lies on the heap, and is not touched before it was waited for, in
+        // `end_get` or `drop_get`.
         unsafe { sys::begin_get(self.at(from, bytes), &mut buffer)? };
         let mut gets = self.gets.borrow_mut();
         let free = gets.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -429,8 +442,8 @@ impl Rma for Mpi {
         }
         let at = self.at(at, 8).offset as usize;
         assert!(at.is_multiple_of(8), "a word at {at:#x}");
-        // SAFETY: inside of this rank's window, which begins at a page. What was written there is done, as it was flushed or a meeting lies
-        // between, and nobody writes there now.
+        // SAFETY: inside of this rank's window, which begins at a page. What was written there is
+        // done, as it was flushed or a meeting lies between, and nobody writes there now.
         Ok(unsafe { words::load_word(self.base().add(at)) })
     }
 
@@ -486,7 +499,8 @@ impl Rma for Mpi {
         sys::flush(self.rank)?;
         assert!(from.abs_diff(to) >= bytes, "a copy of {bytes} bytes onto itself");
         let (from, to) = (from as usize, to as usize);
-        // SAFETY: both lie inside of the window and do not overlap; other ranks access what is read by whole words, and not the copy.
+        // SAFETY: both lie inside of the window and do not overlap; other ranks access what is read
+        // by whole words, and not the copy.
         unsafe { words::load(self.base().add(from), self.base().add(to), bytes as usize) }
         sys::flush(self.rank)
     }

@@ -1,5 +1,6 @@
-/* The few calls of MPI that the backend needs, with numbers for MPI's handles and constants: these are macros, and differ between
- * implementations. Each returns MPI's error code, 0 for none. A process has one window. */
+/* The few calls of MPI that the backend needs, with numbers for MPI's handles and constants: these
+ * are macros, and differ between implementations. Each returns MPI's error code, 0 for none. A
+ * process has one window. */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -32,8 +33,9 @@ static int count_near(int *near)
     return MPI_Comm_free(&node);
 }
 
-/* threads: whether several threads of a process may call MPI at the same time. near: ranks that can share memory with this one.
- * base: this rank's window. all: that of rank 0, if the windows of all lie one behind the other in shared memory, or else NULL. */
+/* threads: whether several threads of a process may call MPI at the same time. near: ranks that can
+ * share memory with this one. base: this rank's window. all: that of rank 0, if the windows of all
+ * lie one behind the other in shared memory, or else NULL. */
 int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, int *near, void **base, void **all)
 {
     int known = 0, level = 0, unit, error;
@@ -52,7 +54,8 @@ int gvr_mpi_join(uint64_t bytes, int *rank, int *ranks, int *threads, int *near,
     MPI_Comm_size(comm, ranks);
     if ((error = count_near(near)))
         return error;
-    /* Atomics of different operations meet on one word, and readers use MPI_NO_OP: nothing may be assumed of them but that they are atomic. */
+    /* Atomics of different operations meet on one word, and readers use MPI_NO_OP: nothing may be
+     * assumed of them but that they are atomic. */
     MPI_Info info;
     MPI_Info_create(&info);
     MPI_Info_set(info, "accumulate_ordering", "none");

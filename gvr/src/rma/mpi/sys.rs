@@ -82,8 +82,8 @@ pub(super) fn join(bytes: u64) -> Result<Joined> {
     let all = if all.is_null() {
         None
     } else if (base as usize).checked_sub(all as usize) == Some(rank * bytes as usize) {
-        // SAFETY: windows of whole pages that lie one behind the other, as was just seen of this one and as MPI says of all. They are
-        // there until `leave`.
+        // SAFETY: windows of whole pages that lie one behind the other, as was just seen of this
+        // one and as MPI says of all. They are there until `leave`.
         Some(unsafe { Memory::new(all.cast(), ranks as u64 * bytes) })
     } else {
         let what = "shared windows of MPI that do not lie one behind the other: another MPI is needed";
@@ -169,7 +169,8 @@ pub(super) fn flush(rank: usize) -> Result<()> {
 }
 
 /// # Safety
-/// `all` has room for the words of all ranks. Both stay where they are until [`met`] says that it is done, and there is no other meeting.
+/// `all` has room for the words of all ranks. Both stay where they are until [`met`] says that it
+/// is done, and there is no other meeting.
 pub(super) unsafe fn meet(words: &[u64; GATHER_WORDS], all: &mut [u64]) -> Result<()> {
     // SAFETY: by the caller.
     done("meet", unsafe { gvr_mpi_meet(words.as_ptr(), all.as_mut_ptr(), GATHER_WORDS as c_int) })

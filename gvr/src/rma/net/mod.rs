@@ -1,9 +1,12 @@
-//! Ranks in virtual time, with a model of a network: figures of more nodes than there are processors.
+//! Ranks in virtual time, with a model of a network: figures of more nodes than there are
+//! processors.
 //!
-//! Ranks are threads of which one runs at a time: the one whose clock is the earliest. They do the real protocol on real memory. What the
-//! model adds is the time of each operation, by a [`Profile`]: processor time of the call, the sender's link, latency, the receiver's
-//! link, atomics one at a time at their target, and the way back. What programs compute costs what they say ([`Work`]); the library's own
-//! computing is free. A run is a function of its program and profile: **its times are those of the model, and were measured nowhere**.
+//! Ranks are threads of which one runs at a time: the one whose clock is the earliest. They do the
+//! real protocol on real memory. What the model adds is the time of each operation, by a
+//! [`Profile`]: processor time of the call, the sender's link, latency, the receiver's link,
+//! atomics one at a time at their target, and the way back. What programs compute costs what they
+//! say ([`Work`]); the library's own computing is free. A run is a function of its program and
+//! profile: **its times are those of the model, and were measured nowhere**.
 //!
 //! | file | holds |
 //! |---|---|
@@ -34,7 +37,8 @@ pub struct Ran {
     pub messages: u64,
 }
 
-/// Runs `body` once for each rank, with `bytes` bytes of window each, and gives what they returned, by rank.
+/// Runs `body` once for each rank, with `bytes` bytes of window each, and gives what they returned,
+/// by rank.
 ///
 /// # Errors
 /// [`Error::BadOption`] for no ranks or more than [`MOST_RANKS`].

@@ -1,7 +1,8 @@
 //! What networks and memories cost, by profile.
 //!
-//! A link's rate follows from its standard. Times of adapters and of MPI's calls differ from machine to machine by a factor of two and
-//! more: those here are assumptions of their order, said to be so, and every one can be replaced by an option of `nearpm gvr figures`.
+//! A link's rate follows from its standard. Times of adapters and of MPI's calls differ from
+//! machine to machine by a factor of two and more: those here are assumptions of their order, said
+//! to be so, and every one can be replaced by an option of `nearpm gvr figures`.
 
 use clap::ValueEnum;
 
@@ -20,8 +21,8 @@ pub enum Network {
     Ndr,
 }
 
-/// Parameters of the model, after LogGP (Alexandrov and others, SPAA 1995): latency, overhead, gap, gap per byte, and what an atomic costs
-/// where it is done.
+/// Parameters of the model, after LogGP (Alexandrov and others, SPAA 1995): latency, overhead, gap,
+/// gap per byte, and what an atomic costs where it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// From one node to another: adapters, cables, a switch.
@@ -42,7 +43,8 @@ pub struct Profile {
     pub copy_millis: u64,
     /// Until a thread that waited for a message runs: it tests for it in a loop (IV-A1).
     pub wake: Picos,
-    /// How much slower than memory the storage of old versions is: 1, 10 (NVRAM) or 100 (SSD) in the paper (IV-A3).
+    /// How much slower than memory the storage of old versions is: 1, 10 (NVRAM) or 100 (SSD) in
+    /// the paper (IV-A3).
     pub storage: u64,
 }
 
@@ -103,7 +105,8 @@ impl Profile {
         self.atomic + self.atomic_word * words.saturating_sub(1) as u64
     }
 
-    /// A meeting of all ranks in which each gives so many bytes: messages of doubling size, to ranks at doubling distances.
+    /// A meeting of all ranks in which each gives so many bytes: messages of doubling size, to
+    /// ranks at doubling distances.
     pub fn meeting(&self, ranks: usize, bytes: usize) -> Picos {
         let rounds = ranks.next_power_of_two().trailing_zeros();
         (0..rounds).map(|round| self.latency + 2 * self.overhead + self.bytes(bytes << round)).sum()

@@ -1,8 +1,9 @@
 //! Whose turn it is: always the one whose time is the earliest.
 //!
-//! *Agents* are the ranks, and behind them their helpers, which may be asleep. An operation that is on its way is an event of the
-//! target's memory at a time; before an agent does anything at its time, all events up to then have happened. Equal times are
-//! settled by the order of issue, then by number, so that a run is a function of its program and its profile.
+//! *Agents* are the ranks, and behind them their helpers, which may be asleep. An operation that is
+//! on its way is an event of the target's memory at a time; before an agent does anything at its
+//! time, all events up to then have happened. Equal times are settled by the order of issue, then
+//! by number, so that a run is a function of its program and its profile.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -167,8 +168,8 @@ impl State {
         self.due.peek().map_or(Picos::MAX, |next| next.0.0)
     }
 
-    /// The agent whose time is the earliest. What arrives before is done first, as it may wake somebody; where nobody can go on, those
-    /// who wait for somebody who is gone are told.
+    /// The agent whose time is the earliest. What arrives before is done first, as it may wake
+    /// somebody; where nobody can go on, those who wait for somebody who is gone are told.
     fn choose(&mut self, ranks: usize, wake: Picos) {
         loop {
             let running = (0..self.lives.len()).filter(|&agent| self.lives[agent] == Life::Running);

@@ -20,7 +20,8 @@ pub struct Launched {
     ends: Vec<Option<ExitStatus>>,
 }
 
-/// Starts `ranks` processes, each by the command that `program` gives, with a window of `window` bytes each. They join by [`launched`].
+/// Starts `ranks` processes, each by the command that `program` gives, with a window of `window`
+/// bytes each. They join by [`launched`].
 ///
 /// # Errors
 /// [`Error::System`] if one cannot be started; those that run are killed.
@@ -99,7 +100,8 @@ impl Drop for Launched {
 /// The world that this process was started for, `None` if it was not started by [`launch`].
 ///
 /// # Errors
-/// [`Error::BadOption`] if the variable makes no sense; [`Error::DeadRank`] if another rank does not come.
+/// [`Error::BadOption`] if the variable makes no sense; [`Error::DeadRank`] if another rank does
+/// not come.
 pub fn launched() -> Result<Option<Shm>> {
     let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
     let refuse = || Error::option(format!("{VARIABLE} is {text:?}, which no launcher has set: unset it"));
@@ -118,7 +120,8 @@ pub fn launched() -> Result<Option<Shm>> {
 /// A descriptor of this process that is a file.
 #[allow(unsafe_code)]
 fn own(file: i32) -> Option<OwnedFd> {
-    // SAFETY: the descriptor is borrowed for the call alone, and a number that is none is refused by the system.
+    // SAFETY: the descriptor is borrowed for the call alone, and a number that is none is refused
+    // by the system.
     let borrowed = unsafe { std::os::fd::BorrowedFd::borrow_raw(file) };
     if file < 3 || rustix::fs::fstat(borrowed).is_err() {
         return None;

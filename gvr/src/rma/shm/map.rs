@@ -28,7 +28,8 @@ impl Map {
 
     pub fn open(file: OwnedFd) -> Result<Map> {
         let mapping = MmapOptions::new().map_raw(&file).map_err(Error::io("map the memory file of the ranks"))?;
-        // A log goes from page to page. Where the system has no large pages for memory files, it is as right without.
+        // A log goes from page to page. Where the system has no large pages for memory files, it is
+        // as right without.
         let _ = mapping.advise(memmap2::Advice::HugePage);
         // SAFETY: the file is whole pages, and whoever uses the memory has the map.
         let memory = unsafe { Memory::new(mapping.as_mut_ptr(), mapping.len() as u64) };

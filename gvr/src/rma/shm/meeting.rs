@@ -37,7 +37,8 @@ const ARRIVED: u64 = 64;
 const GENERATION: u64 = 128;
 const DEAD: u64 = 192;
 const SLEEPERS: u64 = 256;
-/// Looks at a barrier before a rank sleeps in it: some microseconds, less than falling asleep and being woken takes.
+/// Looks at a barrier before a rank sleeps in it: some microseconds, less than falling asleep and
+/// being woken takes.
 const SPINS: u32 = 400;
 
 /// In a rank's page.
@@ -85,7 +86,8 @@ pub(super) fn wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }
 
-/// Sleeps while a word is `was`. Tells whether it was for as long as [`CHECK`]: the others are then looked at.
+/// Sleeps while a word is `was`. Tells whether it was for as long as [`CHECK`]: the others are then
+/// looked at.
 pub(super) fn sleep(word: &AtomicU32, was: u32) -> bool {
     let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: CHECK.as_nanos() as i64 };
     // Whatever else it says, the caller looks again.
@@ -227,8 +229,8 @@ impl Meeting {
         Ok(())
     }
 
-    /// Each rank writes its words into one of two rows in turn: a row is written again only after a barrier which all come to when
-    /// they have read it.
+    /// Each rank writes its words into one of two rows in turn: a row is written again only after a
+    /// barrier which all come to when they have read it.
     pub fn allgather(&self, map: &Map, words: &[u64]) -> Result<Vec<u64>> {
         if words.len() > GATHER_WORDS {
             return Err(Error::option(format!("a rank can hand {GATHER_WORDS} words to all, not {}", words.len())));

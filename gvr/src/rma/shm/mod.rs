@@ -1,7 +1,8 @@
 //! Ranks as processes, or as threads, over one memory file.
 //!
-//! A rank that waits sleeps in a futex. One that dies is noticed by the others within [`CHECK`]: the system tells of the end of a process
-//! by its pidfd, and a thread says so itself when its handle goes.
+//! A rank that waits sleeps in a futex. One that dies is noticed by the others within [`CHECK`]:
+//! the system tells of the end of a process by its pidfd, and a thread says so itself when its
+//! handle goes.
 //!
 //! | file | holds |
 //! |---|---|
@@ -239,7 +240,8 @@ impl Rma for Shm {
                 return Ok(now);
             }
             if meeting::sleep(self.map.half(at), was as u32) {
-                // Without its rank a helper has nothing to do, and who asks a rank that has left waits in vain.
+                // Without its rank a helper has nothing to do, and who asks a rank that has left
+                // waits in vain.
                 if self.helper { self.meeting.check_here(&self.map) } else { self.meeting.check_complete(&self.map) }?;
             }
         }

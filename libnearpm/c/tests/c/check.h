@@ -18,14 +18,16 @@
 
 #define OK(call) CHECK((call) == NEARPM_OK)
 
-/* A call that must fail with a code, which must be the thread's last one, too, and with a message. */
+/* A call that must fail with a code, which must be the thread's last one, too, and with a
+ * message. */
 #define REFUSED(code, call)                                                                                            \
     do {                                                                                                               \
         CHECK((call) == (code));                                                                                       \
         CHECK(nearpm_errno() == (code) && strlen(nearpm_errormsg()) > 10);                                             \
     } while (0)
 
-/* The options that the program's second argument asks for: a mode, or a mechanism for a working copy. */
+/* The options that the program's second argument asks for: a mode, or a mechanism for a working
+ * copy. */
 static inline struct nearpm_options options_of(int count, char **arguments)
 {
     static const char *const mechanisms[] = {"working-copy", "undo", "redo", "checkpoint", "shadow"};

@@ -1,4 +1,5 @@
-//! The C interface: header, manual, installation, and C programs that are compiled against what was installed.
+//! The C interface: header, manual, installation, and C programs that are compiled against what was
+//! installed.
 
 mod installed;
 mod manual;

@@ -67,7 +67,8 @@ fn pages_name_what_there_is() {
     }
 }
 
-/// mandoc finds nothing to complain of but the date, which pages have not. Passes untried where it is not installed, unless it was to be.
+/// mandoc finds nothing to complain of but the date, which pages have not. Passes untried where it
+/// is not installed, unless it was to be.
 #[test]
 fn mandoc_accepts_the_pages() {
     let folder = tempfile::tempdir().unwrap();

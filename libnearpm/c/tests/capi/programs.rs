@@ -44,7 +44,8 @@ fn a_destination_stays_out_of_what_is_installed() {
     assert!(text.starts_with("prefix=/opt/nearpm\n") && !text.contains('@'), "{text}");
 }
 
-/// The whole step, `./x install`, with a target folder of its own: it builds everything once more, so that only thorough runs have it.
+/// The whole step, `./x install`, with a target folder of its own: it builds everything once more,
+/// so that only thorough runs have it.
 #[test]
 fn the_install_step_installs_the_drop_in_aside() {
     if !nearpm_tier::thorough() {
@@ -63,7 +64,8 @@ fn the_install_step_installs_the_drop_in_aside() {
     assert_eq!(names.filter(|name| name.starts_with("libpmemobj")).count(), 0);
 }
 
-/// A program asks the loader for the name that stays the same as long as the interface is compatible.
+/// A program asks the loader for the name that stays the same as long as the interface is
+/// compatible.
 #[test]
 fn programs_ask_for_the_major_version() {
     let program = example("counter", As::C);
@@ -136,7 +138,8 @@ fn a_list_is_whole_after_a_crash() {
     }
 }
 
-/// Killed at moments of the system's choice, the map has what was acknowledged, or one transaction more.
+/// Killed at moments of the system's choice, the map has what was acknowledged, or one transaction
+/// more.
 #[test]
 fn a_map_survives_kills() {
     for language in LANGUAGES {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Instructions of a profile that functions have executed themselves: of all, and of those whose names contain each of `wanted`.
+/// Instructions of a profile that functions have executed themselves: of all, and of those whose
+/// names contain each of `wanted`.
 ///
 /// # Panics
 /// If the profile is none.

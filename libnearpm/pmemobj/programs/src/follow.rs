@@ -23,7 +23,8 @@ pub fn follow(mut command: Command, clock: impl Fn() -> u64) -> Followed {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let pid = Pid::from_raw(child.id().try_into().expect("a process has a number"));
     let mut marks_ps = Vec::new();
-    // What it prints before its end is less than a pipe holds. Its end is left to be waited for with what it printed.
+    // What it prints before its end is less than a pipe holds. Its end is left to be waited for
+    // with what it printed.
     while marks_ps.len() < 2 {
         match waitpid(pid, None).expect("it is this process's") {
             WaitStatus::Stopped(_, Signal::SIGSTOP) => marks_ps.push(clock()),

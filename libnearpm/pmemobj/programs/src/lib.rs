@@ -41,7 +41,8 @@ fn dependencies() -> PathBuf {
     own.parent().expect("it lies in a folder").to_owned()
 }
 
-/// The package of the library that is tested: the one whose test this is, or the one with a card for tests of others.
+/// The package of the library that is tested: the one whose test this is, or the one with a card
+/// for tests of others.
 fn package() -> &'static str {
     let own = std::env::var("CARGO_PKG_NAME").expect("cargo and nextest name the package whose test they run");
     if own == "nearpm-pmemobj" { "nearpm-pmemobj" } else { "nearpm-pmemobj-card" }
@@ -86,7 +87,8 @@ pub fn library() -> PathBuf {
 /// Says that a test is not tried because something is not installed.
 ///
 /// # Panics
-/// Where everything is, by the word of whoever runs the tests (`NEARPM_TOOLS_INSTALLED`, set by `./x test`).
+/// Where everything is, by the word of whoever runs the tests (`NEARPM_TOOLS_INSTALLED`, set by
+/// `./x test`).
 pub fn skip(what: &str) {
     assert!(std::env::var_os("NEARPM_TOOLS_INSTALLED").is_none(), "{what}, and was to be installed");
     eprintln!("SKIPPED: {what}");
@@ -121,7 +123,8 @@ impl Program {
         Program::compile_with(name, &[])
     }
 
-    /// As [`Program::compile`], together with sources of the comparison with PMDK (`evaluation/pmdk/programs`).
+    /// As [`Program::compile`], together with sources of the comparison with PMDK
+    /// (`evaluation/pmdk/programs`).
     pub fn compile_with(name: &str, others: &[&str]) -> Option<Program> {
         Program::build(name, &folder_of_pmemobj().join("tests/c").join(name).with_extension("c"), others)
     }
@@ -176,7 +179,8 @@ impl Program {
         folder.expect("a folder for the pool")
     }
 
-    /// Runs the program on a library and a pool, with more arguments and variables of the environment.
+    /// Runs the program on a library and a pool, with more arguments and variables of the
+    /// environment.
     pub fn start(&self, library: Library, pool: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let path = if library == Library::Pmdk { pmdk() } else { Some(self::library()) };
         let folder = path.as_ref().and_then(|path| path.parent()).expect("the library is there");
@@ -268,7 +272,8 @@ impl Program {
         std::fs::read_to_string(profile).expect("callgrind writes what it counted")
     }
 
-    /// Instructions that the program executes with these arguments and a pool of its own, as callgrind counts them. It must succeed.
+    /// Instructions that the program executes with these arguments and a pool of its own, as
+    /// callgrind counts them. It must succeed.
     pub fn instructions(&self, arguments: &[&str]) -> u64 {
         let pools = self.folder_for_pools(Library::WorkingCopy);
         let counts = pools.path().join("counts");

@@ -1,8 +1,10 @@
-//! The allocation classes that PMDK has without being asked: programs list them, and name them in allocations.
+//! The allocation classes that PMDK has without being asked: programs list them, and name them in
+//! allocations.
 
 use super::class::{AllocClass, Description};
 
-/// Bytes of a unit, and units of a block, by identifier: what PMDK 1.12 answers. The first stands for objects of whole chunks.
+/// Bytes of a unit, and units of a block, by identifier: what PMDK 1.12 answers. The first stands
+/// for objects of whole chunks.
 #[rustfmt::skip]
 const CLASSES: [(u32, u32); 54] = [
     (262144, 0), (128, 2045), (192, 1364), (320, 818), (448, 584), (704, 372), (832, 315), (1088,

@@ -1,5 +1,6 @@
-//! Allocation classes that programs describe. Of a class, sizes, alignment and whether objects have type numbers are kept; objects of
-//! all classes lie in the pool's own size classes, so that units per block have no effect and objects of a class need not be adjacent.
+//! Allocation classes that programs describe. Of a class, sizes, alignment and whether objects have
+//! type numbers are kept; objects of all classes lie in the pool's own size classes, so that units
+//! per block have no effect and objects of a class need not be adjacent.
 
 use crate::abi::MAX_ALLOC;
 use crate::error::{Errno, fail};
@@ -64,7 +65,8 @@ impl AllocClass {
         Ok(AllocClass { unit, alignment, units_per_block: description.units_per_block, header })
     }
 
-    /// Whether PMDK takes both for the same class, of which there may be one: unit, header and bytes of a block are the same.
+    /// Whether PMDK takes both for the same class, of which there may be one: unit, header and
+    /// bytes of a block are the same.
     pub fn is_like(&self, other: &AllocClass) -> bool {
         let key = |class: &AllocClass| {
             let bytes = class.unit * u64::from(class.units_per_block) + RUN_HEADER + class.alignment;
@@ -92,7 +94,8 @@ impl AllocClass {
         }
     }
 
-    /// Bytes that a program may use of an object that has at least so many; `None` if it would have too many units.
+    /// Bytes that a program may use of an object that has at least so many; `None` if it would have
+    /// too many units.
     pub fn usable(&self, bytes: u64) -> Option<u64> {
         let units = (bytes + self.header_bytes()).div_ceil(self.unit);
         let most = if self.header == HeaderKind::None { 1 } else { MAX_UNITS };

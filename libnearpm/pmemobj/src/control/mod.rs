@@ -65,7 +65,8 @@ pub(crate) fn default_arenas() -> u64 {
     arenas_by(GLOBALS.default_arenas.load(Ordering::Relaxed))
 }
 
-/// Arenas by what `heap.arenas_default_max` was set to: as many as a pool may have, whatever number it is.
+/// Arenas by what `heap.arenas_default_max` was set to: as many as a pool may have, whatever number
+/// it is.
 fn arenas_by(set: i64) -> u64 {
     match set {
         0 => processors().min(MAX_ARENAS as u64),

@@ -84,7 +84,8 @@ impl PoolControl {
         Ok(())
     }
 
-    /// A change has allocated so many bytes more than it has freed. Counts where persistent statistics are enabled.
+    /// A change has allocated so many bytes more than it has freed. Counts where persistent
+    /// statistics are enabled.
     #[inline]
     pub fn count(&self, bytes: i64) {
         let enabled = self.statistics.load(Ordering::Relaxed);

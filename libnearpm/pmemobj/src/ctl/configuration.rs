@@ -49,8 +49,9 @@ fn parse(text: &str) -> Result<Vec<Setting>, String> {
     text.split(';').filter(|query| !query.is_empty()).map(split).collect()
 }
 
-/// Applies the configuration: without a pool the entries of the process, the first time; with one those of the pool. A wrong value is an error
-/// each time, so that no pool is made or opened with it.
+/// Applies the configuration: without a pool the entries of the process, the first time; with one
+/// those of the pool. A wrong value is an error each time, so that no pool is made or opened with
+/// it.
 pub fn apply(pool: Option<&Pool>) -> Result<(), Errno> {
     static GLOBAL: OnceLock<Result<(), Refusal>> = OnceLock::new();
     let Some(pool) = pool else {

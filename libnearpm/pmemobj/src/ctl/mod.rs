@@ -1,7 +1,7 @@
 //! `pmemobj_ctl_*`, and configuration by `PMEMOBJ_CONF` and `PMEMOBJ_CONF_FILE`.
 //!
-//! Entries by name: values that the library keeps and uses, values that it keeps because programs read back what they set, and
-//! figures. `docs/pmdk-abi.md` says of each which it is.
+//! Entries by name: values that the library keeps and uses, values that it keeps because programs
+//! read back what they set, and figures. `docs/pmdk-abi.md` says of each which it is.
 
 mod configuration;
 mod entry;
@@ -36,7 +36,8 @@ unsafe fn ask(handle: Handle, name: *const c_char, argument: *mut c_void, query:
         if name.is_null() {
             return Err(fail(libc::EINVAL, format_args!("invalid query")));
         }
-        // What the environment says comes before what the program says. A wrong value of it is an error of create and open.
+        // What the environment says comes before what the program says. A wrong value of it is an
+        // error of create and open.
         let _ = apply_configuration(None);
         // SAFETY: by the caller.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();

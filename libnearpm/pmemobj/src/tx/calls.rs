@@ -28,7 +28,8 @@ impl Arguments {
     }
 }
 
-/// `int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...)`: lays the variable arguments out for [`begin`].
+/// `int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...)`: lays the variable arguments out for
+/// [`begin`].
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pmemobj_tx_begin() -> c_int {
@@ -90,8 +91,9 @@ unsafe extern "C" fn begin(handle: Handle, environment: *const u64, registers: *
     }
 }
 
-/// A transaction that cannot begin. In the work stage of another one that aborts; else it has a stage of abort and an end of its own,
-/// so that the program's macros come to an end, and nothing of what is around it changes.
+/// A transaction that cannot begin. In the work stage of another one that aborts; else it has a
+/// stage of abort and an end of its own, so that the program's macros come to an end, and nothing
+/// of what is around it changes.
 fn refuse(thread: &'static Thread, environment: *const u64, errno: Errno) -> Errno {
     let tx = &thread.tx;
     if tx.stage.get() == stage::WORK {

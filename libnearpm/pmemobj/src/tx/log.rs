@@ -1,4 +1,5 @@
-//! The program's say in logs. The logs of this library grow by themselves, so that nothing of it is needed; the checks are PMDK's.
+//! The program's say in logs. The logs of this library grow by themselves, so that nothing of it is
+//! needed; the checks are PMDK's.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,7 +1,7 @@
 //! Transactions: the stages that a program goes through, nesting, locks and callbacks.
 //!
-//! A nested transaction joins the outer one: only the end of the outermost commits or takes back. An abort jumps to the
-//! environment of the innermost; its end then aborts the next one outside.
+//! A nested transaction joins the outer one: only the end of the outermost commits or takes back.
+//! An abort jumps to the environment of the innermost; its end then aborts the next one outside.
 
 mod calls;
 mod log;
@@ -51,7 +51,8 @@ impl TxState {
         }
     }
 
-    /// Takes back what the outermost transaction did. Locks that it holds keep their state, also inside of ranges.
+    /// Takes back what the outermost transaction did. Locks that it holds keep their state, also
+    /// inside of ranges.
     fn take_back(&self) {
         self.words.borrow_mut().clear();
         self.volatile.borrow_mut().clear();
@@ -73,7 +74,8 @@ impl TxState {
     }
 }
 
-/// Aborts the transaction, and goes on where its environment was saved; returns where there is none.
+/// Aborts the transaction, and goes on where its environment was saved; returns where there is
+/// none.
 fn abort(thread: &'static Thread, errno: Errno, by_program: bool) {
     let tx = &thread.tx;
     if tx.is_outermost() {
@@ -105,7 +107,8 @@ fn jump(tx: &'static TxState, errno: Errno) {
     };
     if !environment.is_null() {
         thread().jump_away(tx.levels());
-        // SAFETY: the program saved it by setjmp in a frame that still lives; the frames that are jumped over hold plain data.
+        // SAFETY: the program saved it by setjmp in a frame that still lives; the frames that are
+        // jumped over hold plain data.
         unsafe { longjmp(environment.cast(), errno) }
     }
 }

@@ -17,7 +17,8 @@
         }                                                                                                              \
     } while (0)
 
-/* Whether this process runs on PMDK itself: what crashes there is not tried. Set by `check_begin`. */
+/* Whether this process runs on PMDK itself: what crashes there is not tried. Set by
+ * `check_begin`. */
 static int is_pmdk __attribute__((unused));
 
 /* Call first: the arguments are the path of a pool that does not exist, and the library's name. */
@@ -57,8 +58,8 @@ static inline unsigned count_objects(PMEMobjpool *pool)
 }
 
 /*
- * Opens the pool of `POOL LIBRARY prepare|work|verify SEED NUMBER`, which "prepare" makes: the arguments of programs under power
- * cuts. Returns the root object of so many bytes.
+ * Opens the pool of `POOL LIBRARY prepare|work|verify SEED NUMBER`, which "prepare" makes: the
+ * arguments of programs under power cuts. Returns the root object of so many bytes.
  */
 static inline void *open_for_cuts(int count, char **arguments, size_t bytes, PMEMobjpool **pool)
 {

@@ -1,4 +1,5 @@
-/* Pools whose changes are forgotten: the runner sets copy_on_write.at_open=1. What creates a pool changes it as ever. */
+/* Pools whose changes are forgotten: the runner sets copy_on_write.at_open=1. What creates a pool
+ * changes it as ever. */
 #include "check.h"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* Processes that die in the middle: what is found is what was committed, and nothing of the rest. */
+/* Processes that die in the middle: what is found is what was committed, and nothing of the
+ * rest. */
 #include "check.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* pmemobj_ctl_*, and the configuration by the environment: the runner sets PMEMOBJ_CONF as `configured` expects it. */
+/* pmemobj_ctl_*, and the configuration by the environment: the runner sets PMEMOBJ_CONF as
+ * `configured` expects it. */
 #include "check.h"
 
 #include <stdint.h>
@@ -172,7 +173,8 @@ static void built_in_classes(void)
     pmemobj_free(&oid);
 }
 
-/* What is counted depends on what is enabled, and goes on from what was counted when the pool was closed. */
+/* What is counted depends on what is enabled, and goes on from what was counted when the pool was
+ * closed. */
 static void counted(const char *path)
 {
     int enabled = POBJ_STATS_ENABLED_TRANSIENT;

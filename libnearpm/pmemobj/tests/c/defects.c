@@ -1,5 +1,6 @@
-/* What has gone wrong in PMDK once: transactions and publications of many entries, objects that come and go in one transaction. Numbers are
- * those of PMDK's repository. What goes wrong in a crash alone is in defects_cut.c. */
+/* What has gone wrong in PMDK once: transactions and publications of many entries, objects that
+ * come and go in one transaction. Numbers are those of PMDK's repository. What goes wrong in a
+ * crash alone is in defects_cut.c. */
 #include "check.h"
 
 #define MANY 5000
@@ -88,7 +89,8 @@ static void publish_words(unsigned count, struct pobj_action *actions)
     }
 }
 
-/* Publications of every size around 640 and 1024 bytes and entries (#5583), and of more than 64 objects. */
+/* Publications of every size around 640 and 1024 bytes and entries (#5583), and of more than 64
+ * objects. */
 static void large_publications(void)
 {
     static struct pobj_action actions[2048];
@@ -138,7 +140,8 @@ static void volatile_words(void)
     }
 }
 
-/* An object that is freed before anything is allocated, while its space is reserved again: what comes next lies apart (#5470). */
+/* An object that is freed before anything is allocated, while its space is reserved again: what
+ * comes next lies apart (#5470). */
 static void freed_before_anything_is_allocated(const char *path)
 {
     enum { LARGE = 1 << 20, OTHERS = 20 };

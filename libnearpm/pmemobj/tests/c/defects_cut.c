@@ -1,8 +1,10 @@
 /*
- * What has gone wrong in PMDK (numbers are those of github.com/pmem/pmdk) when power failed in large transactions and publications: after a commit of more than 2052 snapshots or
- * allocations, whose log the recovery left half cleaned for the next large transaction (#5461); in pmemobj_tx_zalloc, whose zeros were not made
- * durable (#4945); in publications between 640 and 1024 bytes or entries (#5583); with objects freed by the transaction that allocated
- * them. Three processes, as in power_cut.c:
+ * What has gone wrong in PMDK (numbers are those of github.com/pmem/pmdk) when power failed in
+ * large transactions and publications: after a commit of more than 2052 snapshots or allocations,
+ * whose log the recovery left half cleaned for the next large transaction (#5461); in
+ * pmemobj_tx_zalloc, whose zeros were not made durable (#4945); in publications between 640 and
+ * 1024 bytes or entries (#5583); with objects freed by the transaction that allocated them. Three
+ * processes, as in power_cut.c:
  *
  *     defects_cut POOL LIBRARY prepare
  *     defects_cut POOL LIBRARY work SEED OPERATIONS     prints a dot when an operation has returned

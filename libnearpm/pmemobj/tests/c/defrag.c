@@ -1,4 +1,5 @@
-/* Defragmentation: what moves, and the identifiers that follow. On PMDK the places differ, and what they hold does not. */
+/* Defragmentation: what moves, and the identifiers that follow. On PMDK the places differ, and what
+ * they hold does not. */
 #include "check.h"
 
 #define COUNT 256
@@ -23,7 +24,8 @@ static struct node *at(PMEMoid oid)
     return pmemobj_direct(oid);
 }
 
-/* A ring of every fourth of many objects, so that there are gaps, and the numbers of the objects in its order. */
+/* A ring of every fourth of many objects, so that there are gaps, and the numbers of the objects in
+ * its order. */
 static void make_ring(struct root *root)
 {
     static PMEMoid made[COUNT];
@@ -60,7 +62,8 @@ static void check_ring(const struct root *root)
     CHECK(OID_EQUALS(oid, root->first));
 }
 
-/* Every identifier of the ring, where it lies, and one outside of the pool. PMDK takes none twice. */
+/* Every identifier of the ring, where it lies, and one outside of the pool. PMDK takes none
+ * twice. */
 static size_t name(struct root *root, PMEMoid **names, PMEMoid *outside)
 {
     size_t count = 0;

@@ -1,4 +1,5 @@
-/* A child of fork has the pools of its parent before it: what it tries is refused, and neither its calls nor its end touch them. */
+/* A child of fork has the pools of its parent before it: what it tries is refused, and neither its
+ * calls nor its end touch them. */
 #include "check.h"
 
 #include <sys/wait.h>
@@ -97,7 +98,8 @@ static void opens_its_own(const char *path)
     CHECK(pmemobj_open(path, LAYOUT) == NULL && errno != 0);
 }
 
-/* What a transaction that was open at the fork does is the parent's: the child can neither add to it nor commit it. */
+/* What a transaction that was open at the fork does is the parent's: the child can neither add to
+ * it nor commit it. */
 static void in_a_transaction(int commits)
 {
     volatile int done = 0;

@@ -1,4 +1,5 @@
-/* Pools without room: errors say so, what is there stays, and objects can be freed all the same, also after the next open. */
+/* Pools without room: errors say so, what is there stays, and objects can be freed all the same,
+ * also after the next open. */
 #include "check.h"
 
 #include <sys/wait.h>
@@ -41,7 +42,8 @@ static void free_first(void)
     } TX_END
 }
 
-/* A process fills the pool and dies; whoever opens it next tries to allocate first, and frees then. */
+/* A process fills the pool and dies; whoever opens it next tries to allocate first, and frees
+ * then. */
 static void filled_by_another(const char *path)
 {
     pid_t child = fork();
@@ -89,7 +91,8 @@ static void change_without_room(const char *path)
     pmemobj_close(pool);
 }
 
-/* Who adds more than there is room for in the log is told by that call; what was added before is committed. */
+/* Who adds more than there is room for in the log is told by that call; what was added before is
+ * committed. */
 static void adds_without_room(const char *path)
 {
     const size_t bytes = 4000;

@@ -1,4 +1,5 @@
-/* A pool of 8 MiB that may grow: by itself when it is full, and when it is asked to. Run with NEARPM_GROWTH. */
+/* A pool of 8 MiB that may grow: by itself when it is full, and when it is asked to. Run with
+ * NEARPM_GROWTH. */
 #include "check.h"
 
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /*
- * A pool that holds something of everything: "make" fills a new one, "die" leaves a transaction of it open, "verify" checks one
- * that was made: on PMDK, or on this library when it was imported, where it also goes on with it.
+ * A pool that holds something of everything: "make" fills a new one, "die" leaves a transaction of
+ * it open, "verify" checks one that was made: on PMDK, or on this library when it was imported,
+ * where it also goes on with it.
  */
 #include "check.h"
 #include <unistd.h>
@@ -56,7 +57,8 @@ static void verify(struct object *object)
         CHECK(object->fill[at] == fill_of(object->number, at));
 }
 
-/* Bytes behind the head of object `number`: small ones mostly, some of several units, some of several chunks. */
+/* Bytes behind the head of object `number`: small ones mostly, some of several units, some of
+ * several chunks. */
 static uint64_t bytes_of(uint64_t number)
 {
     if (number % (OBJECTS / HUGE) == 7)

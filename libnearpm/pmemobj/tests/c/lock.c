@@ -70,7 +70,8 @@ static void calls(void)
     CHECK(pmemobj_mutex_unlock(pool, &root->one.mutex) == 0);
 }
 
-/* Threads take turns; half of them abort, which must not lose a wake-up: the lock lies in the range that is taken back. */
+/* Threads take turns; half of them abort, which must not lose a wake-up: the lock lies in the range
+ * that is taken back. */
 static void *take_turns(void *argument)
 {
     uint64_t number = (uintptr_t)argument;
@@ -127,7 +128,8 @@ static void held_to_the_end(void)
     CHECK(outcome == 0);
 }
 
-/* A lock that is not to be had: pmemobj_tx_lock returns the error, pmemobj_tx_xlock aborts unless it is told not to. */
+/* A lock that is not to be had: pmemobj_tx_lock returns the error, pmemobj_tx_xlock aborts unless
+ * it is told not to. */
 static void not_to_be_had(void)
 {
     volatile int committed = 0, aborted = 0;

@@ -1,4 +1,5 @@
-/* A pool that the project's tools made with a layout: it opens, and takes a root and typed objects. */
+/* A pool that the project's tools made with a layout: it opens, and takes a root and typed
+ * objects. */
 #include "check.h"
 
 struct list {

@@ -1,6 +1,6 @@
 /*
- * The maps of the comparison with PMDK, in processes that are killed: what is found is a map of exactly the keys whose transactions were
- * committed, or one more than was heard of.
+ * The maps of the comparison with PMDK, in processes that are killed: what is found is a map of
+ * exactly the keys whose transactions were committed, or one more than was heard of.
  */
 #include "check.h"
 
@@ -72,7 +72,8 @@ static void check_maps(void)
     CHECK(values == KINDS * root->inserted);
 }
 
-/* Works in a child, which is killed when it has reported up to `wanted` or died itself; gives the last report. */
+/* Works in a child, which is killed when it has reported up to `wanted` or died itself; gives the
+ * last report. */
 static uint64_t killed(const char *path, uint64_t reported, uint64_t wanted)
 {
     int channel[2], status;

@@ -74,7 +74,8 @@ static void dies(const char *path)
     expect();
 }
 
-/* A persist inside of a transaction does not make durable what the transaction may take back; apart from that it does. */
+/* A persist inside of a transaction does not make durable what the transaction may take back; apart
+ * from that it does. */
 static void inside(const char *path)
 {
     pmemobj_close(pool);

@@ -1,5 +1,6 @@
-/* Calls with senseless arguments, and at the wrong time: each is refused by an error, the process goes on, and the pool stays sound.
- * PMDK ends the process in most of these cases, so that this is for the library under test alone. */
+/* Calls with senseless arguments, and at the wrong time: each is refused by an error, the process
+ * goes on, and the pool stays sound. PMDK ends the process in most of these cases, so that this is
+ * for the library under test alone. */
 #include "check.h"
 
 #include <pthread.h>
@@ -404,7 +405,8 @@ static void out_of_stage(void)
     CHECK(commits == 1 && root->words[1] == 1);
 }
 
-/* Transactions that cannot begin have a stage of abort of their own, or abort the one around them. */
+/* Transactions that cannot begin have a stage of abort of their own, or abort the one around
+ * them. */
 static void refused_transactions(PMEMobjpool *bad)
 {
     volatile int inner = 0, outer = 0, work = 0;
@@ -478,7 +480,8 @@ static int asks_for_the_root(PMEMobjpool *of, void *at, void *argument)
     return -1;
 }
 
-/* A transaction that aborts inside of a constructor does not end it: the root is still this thread's to make. */
+/* A transaction that aborts inside of a constructor does not end it: the root is still this
+ * thread's to make. */
 static int aborts_inside(PMEMobjpool *of, void *at, void *argument)
 {
     (void)at, (void)argument;
@@ -529,7 +532,8 @@ static void constructors(void)
     CHECK(pmemobj_root_size(pool) == size);
 }
 
-/* Lists: objects of no list, heads that lie elsewhere, entries behind the end, and links that lead nowhere. */
+/* Lists: objects of no list, heads that lie elsewhere, entries behind the end, and links that lead
+ * nowhere. */
 static void lists(void)
 {
     const size_t entry = offsetof(struct node, entry);

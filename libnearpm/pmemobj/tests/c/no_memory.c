@@ -1,5 +1,6 @@
-/* The system gives the process no more memory: calls fail with ENOMEM and transactions abort, at whatever point it is, and the pool is
- * sound afterwards. RLIMIT_AS is lowered in steps, so that each thing that is allocated fails first at some step. */
+/* The system gives the process no more memory: calls fail with ENOMEM and transactions abort, at
+ * whatever point it is, and the pool is sound afterwards. RLIMIT_AS is lowered in steps, so that
+ * each thing that is allocated fails first at some step. */
 #include "check.h"
 
 #include <malloc.h>
@@ -29,7 +30,8 @@ static size_t used(void)
     return pages * 4096;
 }
 
-/* One transaction: objects that come and go, many ranges, a long one, words that are set at the end. Gives its error. */
+/* One transaction: objects that come and go, many ranges, a long one, words that are set at the
+ * end. Gives its error. */
 static int change(unsigned step)
 {
     volatile int error = 0;
@@ -71,7 +73,8 @@ static void check_sound(uint64_t changes)
     CHECK(root->changes == changes && count_objects(pool) == full);
 }
 
-/* A process that may have so many bytes more than it has: what it tries succeeds or fails with ENOMEM. */
+/* A process that may have so many bytes more than it has: what it tries succeeds or fails with
+ * ENOMEM. */
 static void starve(const char *path, unsigned step, size_t more)
 {
     pool = pmemobj_open(path, LAYOUT);

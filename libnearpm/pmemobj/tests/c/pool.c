@@ -1,4 +1,5 @@
-/* Pools: create, open, check, their errors; the root object; iteration; pools by object and address. */
+/* Pools: create, open, check, their errors; the root object; iteration; pools by object and
+ * address. */
 #include "check.h"
 
 #include <sys/stat.h>

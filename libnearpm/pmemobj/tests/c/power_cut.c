@@ -1,12 +1,13 @@
 /*
- * A sequence of operations whose power is cut somewhere: transactions, allocation outside of them, reserve and publish, lists,
- * persists. Three processes:
+ * A sequence of operations whose power is cut somewhere: transactions, allocation outside of them,
+ * reserve and publish, lists, persists. Three processes:
  *
  *     power_cut POOL LIBRARY prepare
  *     power_cut POOL LIBRARY work SEED OPERATIONS     prints a dot when an operation has returned
  *     power_cut POOL LIBRARY verify SEED DOTS
  *
- * Each operation is atomic. What is found must be what a model has after as many operations as were acknowledged, or one more.
+ * Each operation is atomic. What is found must be what a model has after as many operations as were
+ * acknowledged, or one more.
  */
 #include "check.h"
 

@@ -1,4 +1,5 @@
-/* Threads that share words of a pool under its locks, for tools that look for races: `RACE=1` leaves one lock away. */
+/* Threads that share words of a pool under its locks, for tools that look for races: `RACE=1`
+ * leaves one lock away. */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Pool sets of one part, and sets that are malformed. What PMDK has beyond one part is refused by the library under test, and named. */
+/* Pool sets of one part, and sets that are malformed. What PMDK has beyond one part is refused by
+ * the library under test, and named. */
 #include "check.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-/* Makes a pool and opens it again; the runner configures both by the environment. Fails if the configuration is refused. */
+/* Makes a pool and opens it again; the runner configures both by the environment. Fails if the
+ * configuration is refused. */
 #include "check.h"
 
 int main(int count, char **arguments)

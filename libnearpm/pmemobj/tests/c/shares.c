@@ -1,4 +1,5 @@
-/* How many objects of a size a pool of 64 MiB has room for: a line "BYTES TENTHS_OF_A_PERCENT" for each size. */
+/* How many objects of a size a pool of 64 MiB has room for: a line "BYTES TENTHS_OF_A_PERCENT" for
+ * each size. */
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* Many threads, each with a small object of its own size, in a small pool: nobody's transaction finds no space because of what other
- * threads have at hand. */
+/* Many threads, each with a small object of its own size, in a small pool: nobody's transaction
+ * finds no space because of what other threads have at hand. */
 #include "check.h"
 
 #include <pthread.h>

@@ -239,7 +239,8 @@ static void callbacks(void)
 
 static unsigned data_seen;
 
-/* As libpmemobj-cpp keeps its callbacks: in every stage but the last one, which is none, the data is there. */
+/* As libpmemobj-cpp keeps its callbacks: in every stage but the last one, which is none, the data
+ * is there. */
 static void data_in_callback(PMEMobjpool *of, enum pobj_tx_stage stage, void *argument)
 {
     if (stage == TX_STAGE_NONE)

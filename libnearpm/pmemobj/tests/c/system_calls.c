@@ -1,4 +1,5 @@
-/* Calls of a loop ask the system for nothing but memory and turns: with every other system call forbidden they work. */
+/* Calls of a loop ask the system for nothing but memory and turns: with every other system call
+ * forbidden they work. */
 #include "check.h"
 
 #include <linux/audit.h>

@@ -11,8 +11,9 @@ use crate::collections::Key;
 use crate::error::Error;
 use crate::{Persistent, Ptr, Store};
 
-/// A gap between two entries of a [`PBTreeMap`], or at one of its ends, beside which entries come and go; from `lower_bound_mut` and
-/// `upper_bound_mut` of a map. A step takes O(1) on average, a change O(log n).
+/// A gap between two entries of a [`PBTreeMap`], or at one of its ends, beside which entries come
+/// and go; from `lower_bound_mut` and `upper_bound_mut` of a map. A step takes O(1) on average, a
+/// change O(log n).
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -127,7 +128,8 @@ impl<'t, S: Store, K: Key, V: Persistent> CursorMut<'t, S, K, V> {
     /// Inserts an entry in front of the gap: it is what `prev` gives next.
     ///
     /// # Errors
-    /// [`Error::Aborted`] if the key does not lie between those on both sides of the gap; nothing has changed then. As `insert` of the map.
+    /// [`Error::Aborted`] if the key does not lie between those on both sides of the gap; nothing
+    /// has changed then. As `insert` of the map.
     pub fn insert_before(&mut self, key: &K::Query, value: V) -> Result<(), Error> {
         self.insert(key, value, true)
     }
@@ -145,8 +147,8 @@ impl<'t, S: Store, K: Key, V: Persistent> CursorMut<'t, S, K, V> {
         entry.map(|(leaf, at)| self.tx.replace(value_row::<K, V>(leaf).at(at), value)).transpose()
     }
 
-    /// Sets the value of the entry behind the gap, and gives the one that it had, whose contents are the caller's to release; `None`, and nothing changes, at
-    /// the end of the map.
+    /// Sets the value of the entry behind the gap, and gives the one that it had, whose contents
+    /// are the caller's to release; `None`, and nothing changes, at the end of the map.
     pub fn replace_next(&mut self, value: V) -> Result<Option<V>, Error> {
         self.replace(value, false)
     }
@@ -168,7 +170,8 @@ impl<S: Store, K: Key<Owned: Borrow<<K as Key>::Query>>, V: Persistent> CursorMu
         value.map(|value| Some((key, value))).ok_or_else(|| corrupt(entry.0))
     }
 
-    /// Takes the entry behind the gap out, and gives it; `None` at the end of the map. What the value owns is the caller's to release; the key is freed.
+    /// Takes the entry behind the gap out, and gives it; `None` at the end of the map. What the
+    /// value owns is the caller's to release; the key is freed.
     pub fn remove_next(&mut self) -> Result<Option<(K::Owned, V)>, Error> {
         self.remove(false)
     }

@@ -11,11 +11,12 @@ use crate::{Load, Persistent, Ptr};
 /// An entry: its leaf, and its index there.
 pub(super) type Entry = (Ptr<Node>, u64);
 
-/// Nodes from the top on, each with the index of the child that the path goes through; then the leaf with how many of its entries lie in
-/// front of the gap. Empty in an empty map.
+/// Nodes from the top on, each with the index of the child that the path goes through; then the
+/// leaf with how many of its entries lie in front of the gap. Empty in an empty map.
 pub(super) type Steps = Vec<(Ptr<Node>, u64)>;
 
-/// A gap between two entries of a [`PBTreeMap`], or at one of its ends; from `lower_bound` and `upper_bound` of a map.
+/// A gap between two entries of a [`PBTreeMap`], or at one of its ends; from `lower_bound` and
+/// `upper_bound` of a map.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -40,12 +41,14 @@ impl<L, K: Key, V: Persistent> Clone for Cursor<'_, L, K, V> {
 }
 
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
-    /// The gap in front of the first entry whose key is at least one (`Included`), or above one (`Excluded`).
+    /// The gap in front of the first entry whose key is at least one (`Included`), or above one
+    /// (`Excluded`).
     pub fn lower_bound<'t, L: Load>(self, from: &'t L, bound: Bound<&K::Query>) -> Result<Cursor<'t, L, K, V>, Error> {
         Cursor::new(from.get(self)?, from, bound, false)
     }
 
-    /// The gap behind the last entry whose key is at most one (`Included`), or below one (`Excluded`).
+    /// The gap behind the last entry whose key is at most one (`Included`), or below one
+    /// (`Excluded`).
     pub fn upper_bound<'t, L: Load>(self, from: &'t L, bound: Bound<&K::Query>) -> Result<Cursor<'t, L, K, V>, Error> {
         Cursor::new(from.get(self)?, from, bound, true)
     }
@@ -68,7 +71,8 @@ impl<'t, L: Load, K: Key, V: Persistent> Cursor<'t, L, K, V> {
             Bound::Unbounded => cursor.outermost(node, behind)?,
             Bound::Included(key) | Bound::Excluded(key) => {
                 let (at, found) = PBTreeMap::<K, V>::position(from, node, node::count(from, node)?, key)?;
-                // The entry with that key lies in front of a start that excludes it, and of an end that includes it.
+                // The entry with that key lies in front of a start that excludes it, and of an end
+                // that includes it.
                 at + u64::from(found && matches!(bound, Bound::Included(_)) == behind)
             }
         };

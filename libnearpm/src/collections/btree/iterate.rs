@@ -9,7 +9,8 @@ use crate::collections::Key;
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr};
 
-/// Entries of a [`PBTreeMap`], in the order of their keys; `BACKWARDS` from the greatest to the least.
+/// Entries of a [`PBTreeMap`], in the order of their keys; `BACKWARDS` from the greatest to the
+/// least.
 pub struct Range<'t, L, K: Key, V: Persistent, R, const BACKWARDS: bool = false> {
     cursor: Cursor<'t, L, K, V>,
     bounds: R,

@@ -13,8 +13,8 @@ struct Pair {
 }
 
 impl<K: Key, V: Persistent> PBTreeMap<K, V> {
-    /// The child at the end of a path, which has so many keys, with one beside it, if the two and `more` keys fit well into one. The path
-    /// ends at the right one then.
+    /// The child at the end of a path, which has so many keys, with one beside it, if the two and
+    /// `more` keys fit well into one. The path ends at the right one then.
     fn pair(from: &impl Load, path: &mut Path, child: (Ptr<Node>, u64), more: u64) -> Result<Option<Pair>, Error> {
         let Some((parent, at)) = path.last_mut() else { return Ok(None) };
         let beside = |at: u64| -> Result<_, Error> {
@@ -36,7 +36,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok(None)
     }
 
-    /// What lies below the child at the end of a path is counted at the one in front of it, which takes it over.
+    /// What lies below the child at the end of a path is counted at the one in front of it, which
+    /// takes it over.
     fn count_join(tx: &mut impl Store, path: &mut Path) -> Result<(), Error> {
         let Some(&mut (parent, at)) = path.last_mut().filter(|_| K::COUNTED) else { return Ok(()) };
         let row = below_row::<K>(parent);
@@ -44,8 +45,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         tx.update(row.at(at - 1), |below| below.saturating_add(moved)).map(drop)
     }
 
-    /// Joins an inner node, at the end of a path, which has so many keys, with one beside it: the separator between them comes down. False
-    /// if they stay two.
+    /// Joins an inner node, at the end of a path, which has so many keys, with one beside it: the
+    /// separator between them comes down. False if they stay two.
     fn join_inner(tx: &mut impl Store, path: &mut Path, small: (Ptr<Node>, u64)) -> Result<bool, Error> {
         let Some(Pair { left: (left, kept), right: (right, moved) }) = Self::pair(tx, path, small, 1)? else {
             return Ok(false);
@@ -67,7 +68,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
 }
 
 impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
-    /// Joins a leaf, at the end of a path, which has so many keys, with one beside it, if both fit well into one.
+    /// Joins a leaf, at the end of a path, which has so many keys, with one beside it, if both fit
+    /// well into one.
     pub(super) fn join_leaf(
         self,
         tx: &mut impl Store,
@@ -86,7 +88,8 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         self.remove_above(tx, map, path, true)
     }
 
-    /// Takes out the child at the end of a path, which was freed, and the separator in front of it, which is `spare` or has come down.
+    /// Takes out the child at the end of a path, which was freed, and the separator in front of it,
+    /// which is `spare` or has come down.
     pub(super) fn remove_above(
         self,
         tx: &mut impl Store,

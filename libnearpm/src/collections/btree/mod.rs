@@ -1,4 +1,5 @@
-//! Values by keys, in order: a B+tree (Comer, Computing Surveys 1979) whose nodes are joined with one beside them when both fit well into one.
+//! Values by keys, in order: a B+tree (Comer, Computing Surveys 1979) whose nodes are joined with
+//! one beside them when both fit well into one.
 //!
 //! | file | holds |
 //! |---|---|
@@ -29,11 +30,12 @@ use crate::error::Error;
 use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
-/// Levels that a tree can have at most: each but the last has half its children, at least when it was made.
+/// Levels that a tree can have at most: each but the last has half its children, at least when it
+/// was made.
 const LEVELS: usize = 24;
 
-/// An ordered map; see [`collections`](crate::collections). Its methods are those of `Ptr<PBTreeMap<K, V>>`; keys are looked up by a
-/// reference, text by a `&str`.
+/// An ordered map; see [`collections`](crate::collections). Its methods are those of
+/// `Ptr<PBTreeMap<K, V>>`; keys are looked up by a reference, text by a `&str`.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -47,10 +49,12 @@ const LEVELS: usize = 24;
 /// }
 /// ```
 ///
-/// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take O(log n), `len` and `is_empty` O(1),
-/// iteration O(1) an entry on average. An insertion changes one node, and at each level that splits one more; a node has 14 keys. A removal
-/// changes one node, and at each level where two are joined two more: where it leaves a node with less than half of its keys, that is joined
-/// with one beside it under the same parent, if both together have 10 keys at most.
+/// `get`, `slot`, `contains_key`, `insert`, `remove`, `first`, `last` and the begin of `range` take
+/// O(log n), `len` and `is_empty` O(1), iteration O(1) an entry on average. An insertion changes
+/// one node, and at each level that splits one more; a node has 14 keys. A removal changes one
+/// node, and at each level where two are joined two more: where it leaves a node with less than
+/// half of its keys, that is joined with one beside it under the same parent, if both together have
+/// 10 keys at most.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 #[persistent(release = release)]
@@ -88,7 +92,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
     const EMPTY: PBTreeMap<K, V> =
         PBTreeMap { length: 0, height: 0, top: None, keys: PhantomData, values: PhantomData };
 
-    /// Looks a key up in a node: whether it is there, and how many keys of the node lie in front of it.
+    /// Looks a key up in a node: whether it is there, and how many keys of the node lie in front of
+    /// it.
     #[inline]
     fn position(from: &impl Load, node: Ptr<Node>, count: u64, query: &K::Query) -> Result<(u64, bool), Error> {
         let keys = key_row::<K>(node);
@@ -104,7 +109,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((low, false))
     }
 
-    /// The child of an inner node under which a key belongs: a separator is the least key behind it.
+    /// The child of an inner node under which a key belongs: a separator is the least key behind
+    /// it.
     #[inline]
     fn child(from: &impl Load, node: Ptr<Node>, query: &K::Query) -> Result<(u64, Ptr<Node>), Error> {
         let (at, found) = Self::position(from, node, node::count(from, node)?, query)?;
@@ -144,7 +150,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((path, node))
     }
 
-    /// Frees what is left of a subtree of so many levels: of the node at its top the keys, and values or children, from `at` on.
+    /// Frees what is left of a subtree of so many levels: of the node at its top the keys, and
+    /// values or children, from `at` on.
     fn free_subtree<S: Store>(tx: &mut S, [top, levels, at, _]: [u64; 4]) -> Result<(), Error> {
         let node: Ptr<Node> = pointer(top)?;
         let count = node::count(tx, node)?;
@@ -169,7 +176,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         pointer(tx.alloc_bytes(node_bytes::<K, V>(inner))?)
     }
 
-    /// Opens a gap in front of an index in rows of a node, puts key and value there, and counts them.
+    /// Opens a gap in front of an index in rows of a node, puts key and value there, and counts
+    /// them.
     fn put<T: Persistent>(
         tx: &mut impl Store,
         node: Ptr<Node>,
@@ -185,13 +193,15 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         node::set_count(tx, node, count + 1)
     }
 
-    /// How many keys stay in a full node when one more comes at an index: half of them, but for one behind all others. Keys that rise
-    /// are never followed by one in front, so that the room in the lower half would stay free.
+    /// How many keys stay in a full node when one more comes at an index: half of them, but for one
+    /// behind all others. Keys that rise are never followed by one in front, so that the room in
+    /// the lower half would stay free.
     fn kept(at: u64) -> u64 {
         if at == ROOM { ROOM - 1 } else { ROOM / 2 }
     }
 
-    /// Moves the entries of a full leaf behind the first `kept` to a new one. Gives the new one and its least key.
+    /// Moves the entries of a full leaf behind the first `kept` to a new one. Gives the new one and
+    /// its least key.
     fn split_leaf(tx: &mut impl Store, full: Ptr<Node>, kept: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, false)?;
         key_row::<K>(full).move_tail(tx, kept, ROOM, key_row(upper))?;
@@ -202,8 +212,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         Ok((separator, upper))
     }
 
-    /// Moves what is behind the separator at an index of a full inner node to a new one. Gives the new one and that separator, which is in none
-    /// of the two.
+    /// Moves what is behind the separator at an index of a full inner node to a new one. Gives the
+    /// new one and that separator, which is in none of the two.
     fn split_inner(tx: &mut impl Store, full: Ptr<Node>, kept: u64) -> Result<(K, Ptr<Node>), Error> {
         let upper = Self::new_node(tx, true)?;
         key_row::<K>(full).move_tail(tx, kept + 1, ROOM, key_row(upper))?;
@@ -251,7 +261,8 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         Ok(self.slot(from, key)?.is_some())
     }
 
-    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to release.
+    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to
+    /// release.
     pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
         whole(tx, |tx| {
             let map = tx.get(self)?;

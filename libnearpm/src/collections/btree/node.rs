@@ -1,4 +1,5 @@
-//! Nodes. A node is one object: its head, a row of keys, and a row of values (in a leaf) or of children (in an inner node).
+//! Nodes. A node is one object: its head, a row of keys, and a row of values (in a leaf) or of
+//! children (in an inner node).
 
 use std::ops::Range;
 
@@ -9,8 +10,9 @@ use crate::{Load, Persistent, Ptr, Store};
 /// Keys that a node has room for. With keys and values of 8 bytes a node has 256 bytes.
 pub const ROOM: u64 = 14;
 
-/// Keys that two nodes may have together to be joined. It lies between those of two halves of a split and those of a full node, far from
-/// both, so that a key which comes and goes does not split and join each time.
+/// Keys that two nodes may have together to be joined. It lies between those of two halves of a
+/// split and those of a full node, far from both, so that a key which comes and goes does not split
+/// and join each time.
 pub const JOINED: u64 = ROOM * 3 / 4;
 
 /// Whether a node from which a key went has so few that one beside it is looked at.
@@ -52,7 +54,8 @@ const fn second_row<K>() -> u64 {
 /// Bytes of a row of children.
 const CHILDREN: u64 = (ROOM + 1) * 8;
 
-/// Bytes of a node, be it a leaf or not. An inner node of a counted tree has a row of counts behind its children.
+/// Bytes of a node, be it a leaf or not. An inner node of a counted tree has a row of counts behind
+/// its children.
 pub const fn node_bytes<K: Key, V>(inner: bool) -> u64 {
     let values = ROOM * size_of::<V>() as u64;
     if K::COUNTED && inner {

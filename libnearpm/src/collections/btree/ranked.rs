@@ -1,4 +1,5 @@
-//! Trees that know how many entries lie below each child, so that an entry is found by its place in the order, and the place by the key.
+//! Trees that know how many entries lie below each child, so that an entry is found by its place in
+//! the order, and the place by the key.
 
 use std::cmp::Ordering;
 use std::ops::RangeFull;
@@ -11,7 +12,8 @@ use crate::collections::Key;
 use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 
-/// A key whose [`PBTreeMap`] counts: `rank`, `iter_from` and `entry_at` take O(log n), and an insertion or removal stores one number more at each level.
+/// A key whose [`PBTreeMap`] counts: `rank`, `iter_from` and `entry_at` take O(log n), and an
+/// insertion or removal stores one number more at each level.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -64,7 +66,8 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         (0..=count).try_fold(0u64, |sum, at| Ok(sum.saturating_add(below_row::<K>(top).get(from, at)?)))
     }
 
-    /// A child of a node was split, and its upper half, of so many levels, hangs behind it now: both are counted.
+    /// A child of a node was split, and its upper half, of so many levels, hangs behind it now:
+    /// both are counted.
     pub(super) fn count_split(
         tx: &mut impl Store,
         node: Ptr<Node>,

@@ -112,7 +112,8 @@ fn what_is_as_it_was_is_not_logged() {
 fn objects_side_by_side_change_the_tables_together() {
     let (_, pool) = pool(16 << 20, Durability::Durable);
     let counts = counted(&pool, |tx| (0..100).try_for_each(|_| tx.alloc_bytes(80).map(drop)));
-    // They are 8 000 bytes in one piece. What is left is heads, a word of a chunk, and two of its bitmap.
+    // They are 8 000 bytes in one piece. What is left is heads, a word of a chunk, and two of its
+    // bitmap.
     assert!((8_000..8_200).contains(&counts.bytes_logged), "{} bytes", counts.bytes_logged);
 }
 

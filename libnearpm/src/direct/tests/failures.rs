@@ -125,8 +125,9 @@ fn nothing_follows_a_truncation_that_failed() {
     }
 }
 
-/// A persist is acknowledged while another thread's asynchronous commit, with a lower number than one that has ended, is on its way into the
-/// log: the record of the persist counts only when that commit is there.
+/// A persist is acknowledged while another thread's asynchronous commit, with a lower number than
+/// one that has ended, is on its way into the log: the record of the persist counts only when that
+/// commit is there.
 #[test]
 fn a_persist_waits_for_commits_on_their_way() {
     let seam = Seam::new(TestMemory::new(1 << 20).one_domain());
@@ -179,7 +180,8 @@ fn zeroed_root(pool: &DirectPool) -> u64 {
     root
 }
 
-/// In place a transaction of a pool that has failed is taken back by the next open: the old bytes that it has at hand are not stored.
+/// In place a transaction of a pool that has failed is taken back by the next open: the old bytes
+/// that it has at hand are not stored.
 #[test]
 fn an_abort_in_place_leaves_a_pool_that_has_failed_to_its_log() {
     for loses in [false, true] {
@@ -207,7 +209,8 @@ fn an_abort_in_place_leaves_a_pool_that_has_failed_to_its_log() {
     }
 }
 
-/// A recovery that could not read all of the log changes nothing: what is missing looked like its end.
+/// A recovery that could not read all of the log changes nothing: what is missing looked like its
+/// end.
 #[test]
 fn a_recovery_that_has_lost_something_stores_nothing() {
     for mode in [Mode::WorkingCopy, Mode::InPlace] {

@@ -64,7 +64,8 @@ fn a_long_run_wastes_little_and_gives_everything_back() {
         tx.free(&pool, object).unwrap();
         tx.commit(&pool).unwrap();
     }
-    // The chunks that a thread has at hand lie in between; all of it is one piece when the pool is opened again.
+    // The chunks that a thread has at hand lie in between; all of it is one piece when the pool is
+    // opened again.
     pool.cancel(pool.reserve(whole / 10).unwrap());
     pool.close().unwrap();
     let pool = DirectPool::open(path.to_str().unwrap(), &options).unwrap();

@@ -1,4 +1,5 @@
-//! What is home, and what only the log holds, when the power fails: each in a run of its own, of which every step is known.
+//! What is home, and what only the log holds, when the power fails: each in a run of its own, of
+//! which every step is known.
 
 use crate::direct::truncate::Room;
 use std::collections::BTreeSet;
@@ -83,7 +84,8 @@ fn segments_that_count_are_not_written_anew() {
     assert!(found(memory.durable(), 0, OBJECT_BYTES) == expected);
 }
 
-/// What is committed while a truncation carries home what it took stays in the log, though its segment is otherwise done with.
+/// What is committed while a truncation carries home what it took stays in the log, though its
+/// segment is otherwise done with.
 #[test]
 fn a_commit_beside_a_truncation_is_not_written_over() {
     let (memory, pool) = pool();
@@ -104,8 +106,8 @@ fn a_commit_beside_a_truncation_is_not_written_over() {
     }
 }
 
-/// A commit in two records, a long one and a short one behind it, which now and then lies in another segment: it is there whole, or not
-/// at all.
+/// A commit in two records, a long one and a short one behind it, which now and then lies in
+/// another segment: it is there whole, or not at all.
 #[test]
 fn a_commit_without_one_of_its_parts_does_not_count() {
     const LONG: usize = 600;
@@ -133,8 +135,8 @@ fn a_commit_without_one_of_its_parts_does_not_count() {
     assert!(seen.len() > 200, "{} of 250 commits were found", seen.len());
 }
 
-/// Words that are made durable outside of transactions are there when the call returns, whatever the log held of them before, and each is
-/// old or new until then.
+/// Words that are made durable outside of transactions are there when the call returns, whatever
+/// the log held of them before, and each is old or new until then.
 #[test]
 fn persisted_words_are_home_and_older_records_do_not_come_over_them() {
     let (memory, pool) = pool();

@@ -1,11 +1,12 @@
-//! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the recovery.
+//! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the
+//! recovery.
 
 mod differences;
 mod failures;
 mod fragmentation;
-mod mode_by_use;
 mod home;
 mod large;
+mod mode_by_use;
 mod old;
 mod once;
 mod reused_chunks;

@@ -57,7 +57,8 @@ fn a_pool_is_opened_in_the_mode_that_its_last_program_would_have_liked() {
     assert_eq!((pool.mode(), peek(&pool, object..object + 8)), (Mode::WorkingCopy, vec![249; 8]));
     persists(&pool, 4 << 20);
     pool.close().unwrap();
-    // Who does not ask for the choice has none, nor where the medium allows no other mode; what is damaged says nothing.
+    // Who does not ask for the choice has none, nor where the medium allows no other mode; what is
+    // damaged says nothing.
     assert_eq!(open(&memory, &options(Mode::WorkingCopy)).mode(), Mode::WorkingCopy);
     let file = TestMemory::from_image(memory.durable()).one_domain();
     assert_eq!(open(&file, &by_use).mode(), Mode::WorkingCopy);

@@ -62,8 +62,9 @@ fn beside(pool: &DirectPool, value: u8) {
 /// States that were found behind cuts, and the first cut that was not survived.
 type Seen = (BTreeSet<(u8, u8)>, Option<String>);
 
-/// Runs transactions with cuts at every event: ranges one by one and together, some taken back, with a truncation and other commits while one is
-/// open. Gives the states that were found, or the first cut that was not survived.
+/// Runs transactions with cuts at every event: ranges one by one and together, some taken back,
+/// with a truncation and other commits while one is open. Gives the states that were found, or the
+/// first cut that was not survived.
 fn cuts() -> Result<BTreeSet<(u8, u8)>, String> {
     let (memory, pool) = pool();
     let allowed: Arc<Mutex<BTreeSet<(u8, u8)>>> = Arc::new(Mutex::new([(0, 0)].into()));
@@ -145,7 +146,8 @@ fn records_beneath_are_brought_home_first() {
     assert!(found.is_err(), "cuts find nothing");
 }
 
-/// The log has each byte once, and memory none of them; the places of a transaction that was taken back serve the next one.
+/// The log has each byte once, and memory none of them; the places of a transaction that was taken
+/// back serve the next one.
 #[test]
 fn old_bytes_are_logged_once() {
     let (_, pool) = pool();
@@ -170,8 +172,8 @@ fn old_bytes_are_logged_once() {
     assert_eq!(state(&pool), Some((59, 0)));
 }
 
-/// Where the log has no room for old bytes, they are kept in memory, as long as the commit finds room for the new ones;
-/// an addition beyond is refused.
+/// Where the log has no room for old bytes, they are kept in memory, as long as the commit finds
+/// room for the new ones; an addition beyond is refused.
 #[test]
 fn a_full_pool_keeps_old_bytes_in_memory() {
     plant(None);
@@ -207,8 +209,9 @@ fn a_full_pool_keeps_old_bytes_in_memory() {
     }
 }
 
-/// A long record fits nowhere behind a short one, and goes to another segment; an abort goes back to behind the short one. Nothing may have come to that
-/// segment meanwhile, although a truncation has brought the short one home.
+/// A long record fits nowhere behind a short one, and goes to another segment; an abort goes back
+/// to behind the short one. Nothing may have come to that segment meanwhile, although a truncation
+/// has brought the short one home.
 #[test]
 fn what_an_abort_goes_back_to_is_nobodys() {
     const LONG: u64 = 8000;

@@ -1,4 +1,5 @@
-//! New objects that are written once, as on a file: power cuts at every kind of event, and faults that these must find.
+//! New objects that are written once, as on a file: power cuts at every kind of event, and faults
+//! that these must find.
 
 use std::sync::{Arc, Mutex};
 
@@ -62,7 +63,8 @@ fn states(contents: &[(u8, usize)]) -> Allowed {
     Allowed(contents.iter().map(state).collect())
 }
 
-/// A record that was waited for, and of which no other says so, is changed at home by a truncation that is cut.
+/// A record that was waited for, and of which no other says so, is changed at home by a truncation
+/// that is cut.
 fn truncation_over_what_is_not_shown(_: (Durability, u64)) -> Result<(), String> {
     let (memory, pool) = pool(Durability::Asynchronous);
     replace(&pool, 9, 5_000);
@@ -183,7 +185,8 @@ fn space_that_is_not_known_to_be_free_serves_others_where_there_is_no_other() {
     assert_eq!(contents(&pool, 1).unwrap()[0].0[0].as_ref().map(Vec::len), Some(39_992));
 }
 
-/// The bytes of an object change while its record is in the log: neither a recovery nor one that was cut compares them with the checksum.
+/// The bytes of an object change while its record is in the log: neither a recovery nor one that
+/// was cut compares them with the checksum.
 #[test]
 fn an_object_may_change_when_its_record_is_known() {
     let (memory, pool) = pool(Durability::Durable);
@@ -199,7 +202,8 @@ fn an_object_may_change_when_its_record_is_known() {
     assert_eq!(contents(&open(image).unwrap(), 1).unwrap(), [model]);
 }
 
-/// Two new objects side by side have one checksum. What lies between others is another transaction's: its bytes do not go home with them.
+/// Two new objects side by side have one checksum. What lies between others is another
+/// transaction's: its bytes do not go home with them.
 #[test]
 fn what_lies_between_new_objects_stays_as_it_is() {
     let (memory, pool) = pool(Durability::Durable);
@@ -225,7 +229,8 @@ fn what_lies_between_new_objects_stays_as_it_is() {
     theirs.commit(&pool).unwrap();
 }
 
-/// Objects of many sizes take each other's space again and again: runs of one and of several chunks, and whole chunks over what were runs.
+/// Objects of many sizes take each other's space again and again: runs of one and of several
+/// chunks, and whole chunks over what were runs.
 #[test]
 fn the_end_of_a_place_is_that_of_what_is_taken_there() {
     let (_, pool) = pool(Durability::Durable);

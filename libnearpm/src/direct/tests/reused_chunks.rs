@@ -1,4 +1,5 @@
-//! A segment of the log where an object was, of which older records still tell: a cut in the recovery must not lose the segment.
+//! A segment of the log where an object was, of which older records still tell: a cut in the
+//! recovery must not lose the segment.
 
 use nearpm_interface::media::CHUNK_BYTES;
 
@@ -11,7 +12,8 @@ const BYTES: usize = 2 << 20;
 /// Larger than a chunk, and of no class: it has whole chunks.
 const OBJECT_BYTES: u64 = 80_000;
 
-/// A transaction that stays open, and whose stores are durable already: only its undo records can take them back.
+/// A transaction that stays open, and whose stores are durable already: only its undo records can
+/// take them back.
 fn leave_open(pool: &DirectPool, offset: u64) -> Transaction {
     let mut tx = pool.begin().unwrap();
     let range = offset..offset + 64;

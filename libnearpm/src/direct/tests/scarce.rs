@@ -1,5 +1,5 @@
-//! Small pools with many threads: what threads have at hand gives way to those that need it. The threads are slots that one thread takes
-//! in turn, so that each run is the same.
+//! Small pools with many threads: what threads have at hand gives way to those that need it. The
+//! threads are slots that one thread takes in turn, so that each run is the same.
 
 use super::super::shard::SHARDS;
 use super::super::{DirectPool, Mode, Reservation, Transaction};
@@ -17,7 +17,8 @@ fn pool(mode: Mode, bytes: usize) -> DirectPool {
     DirectPool::create_in(Box::new(TestMemory::new(bytes)), &options).unwrap()
 }
 
-/// An object of the thread's own size, whose first bytes are changed, instead of the one that it had.
+/// An object of the thread's own size, whose first bytes are changed, instead of the one that it
+/// had.
 fn exchange(pool: &DirectPool, tx: &mut Transaction, thread: usize, former: Option<u64>) -> u64 {
     if let Some(former) = former {
         tx.add(pool, former..former + 8).unwrap();
@@ -166,7 +167,8 @@ fn filled(pool: &DirectPool, bytes: u64) -> Vec<u64> {
     objects
 }
 
-/// Who asks for more than the log has room for is told by that call, and what was asked for before is committed.
+/// Who asks for more than the log has room for is told by that call, and what was asked for before
+/// is committed.
 #[test]
 fn a_transaction_that_is_too_large_for_its_log_is_refused_before_its_commit() {
     for mode in MODES {
@@ -240,8 +242,9 @@ fn allocations_and_the_log_of_a_large_transaction_do_not_take_each_others_room()
     }
 }
 
-/// A transaction that grows looks at what it has a few times, not every few kilobytes, also where the log has had its share of the pool long
-/// ago: twice as many objects take a few looks more, not twice as many.
+/// A transaction that grows looks at what it has a few times, not every few kilobytes, also where
+/// the log has had its share of the pool long ago: twice as many objects take a few looks more, not
+/// twice as many.
 #[test]
 fn a_transaction_that_fills_the_pool_looks_at_itself_a_few_times() {
     for mib in [16, 64] {

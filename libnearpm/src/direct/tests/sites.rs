@@ -1,4 +1,5 @@
-//! Every write-back and fence is needed: each is left out in turn, and the power cuts must find out.
+//! Every write-back and fence is needed: each is left out in turn, and the power cuts must find
+//! out.
 
 use super::{Cuts, Mode, POOL_BYTES, Run, thorough};
 use crate::memory::planted::{self, Site};
@@ -22,7 +23,8 @@ fn is_explained(&(_, file, line): &Site) -> bool {
     source.lines().take(line).skip(line.saturating_sub(REASON_LINES)).any(|text| text.contains("// Unseen"))
 }
 
-/// Asynchronous commits are those of a third kind of run, and those that a mechanism brings home of a fourth.
+/// Asynchronous commits are those of a third kind of run, and those that a mechanism brings home of
+/// a fourth.
 type Kind = (Mode, Durability, Option<Mechanism>);
 
 fn run((mode, durability, mechanism): Kind, seed: u64, cuts: Cuts) -> Run {

@@ -172,7 +172,8 @@ impl Operations {
         Ok(())
     }
 
-    /// Changes scratch bytes outside of transactions and persists one aligned word of them: as atomic as memory is.
+    /// Changes scratch bytes outside of transactions and persists one aligned word of them: as
+    /// atomic as memory is.
     pub fn persist(&mut self, pool: &DirectPool, model: &mut Model) -> Range<u64> {
         let at = self.random.random_range(0..SCRATCH / 8) * 8;
         let offset = self.base + SLOTS * 8 + at;

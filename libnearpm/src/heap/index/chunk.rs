@@ -41,11 +41,13 @@ pub(super) struct Bits {
     pub allocated: [AtomicU64; BITMAP_WORDS],
 }
 
-/// A chunk, as the index knows it. Alone on its cache line: neighbours are often those of other threads.
+/// A chunk, as the index knows it. Alone on its cache line: neighbours are often those of other
+/// threads.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Chunk {
-    /// Encoded [`ChunkWord`]; of a free chunk whatever it was. Of a chunk inside of a run what [`Chunk::put_inside`] stores.
+    /// Encoded [`ChunkWord`]; of a free chunk whatever it was. Of a chunk inside of a run what
+    /// [`Chunk::put_inside`] stores.
     pub word: AtomicU64,
     /// The word is not in the log yet: the next commit that allocates here writes it.
     pub unwritten: AtomicBool,

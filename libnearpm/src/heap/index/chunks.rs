@@ -1,7 +1,7 @@
 //! What the index knows of all chunks.
 //!
-//! A chunk that was never in use needs no memory here: blocks of chunks are made when one of theirs is, so that a pool costs
-//! what is stored in it, whatever its size.
+//! A chunk that was never in use needs no memory here: blocks of chunks are made when one of theirs
+//! is, so that a pool costs what is stored in it, whatever its size.
 
 use std::ops::Index;
 use std::sync::OnceLock;

@@ -16,8 +16,8 @@ use crate::heap::classes::{BITMAP_WORDS, capacity_of, class_named};
 use crate::heap::tables::HeapTables;
 
 impl Heap {
-    /// Builds the index from the tables of a recovered pool, checking them. The pool may grow to `most` bytes while it is open; the log may always
-    /// have `kept` chunks.
+    /// Builds the index from the tables of a recovered pool, checking them. The pool may grow to
+    /// `most` bytes while it is open; the log may always have `kept` chunks.
     pub fn build(tables: &HeapTables, kept: u64, most: u64, placement: Placement) -> Result<Heap, Error> {
         let layout = tables.layout;
         let (lowest, spread) = match placement {

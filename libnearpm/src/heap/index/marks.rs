@@ -1,4 +1,5 @@
-//! Which chunks the log names: bytes that go home without it must not be overwritten by what it still holds.
+//! Which chunks the log names: bytes that go home without it must not be overwritten by what it
+//! still holds.
 
 use std::ops::Range;
 
@@ -13,7 +14,8 @@ impl Heap {
     #[inline]
     pub fn log(&self, ranges: impl Iterator<Item = (Range<u64>, bool)>) {
         let (heap, now) = (self.range(), self.cuts.load(Ordering::Relaxed));
-        // Most were marked by the last commit: a store would take the line from threads that read it.
+        // Most were marked by the last commit: a store would take the line from threads that read
+        // it.
         let mark = |at: &AtomicU32| {
             if at.load(Ordering::Relaxed) != now {
                 at.store(now, Ordering::Relaxed);
@@ -50,7 +52,8 @@ impl Heap {
         for at in 0..chunks {
             let entry = &self.chunks[chunk + at];
             let inside = to == holds::RUN && at > 0;
-            // The other chunks of a run know where it begins, before anybody looks for its objects there.
+            // The other chunks of a run know where it begins, before anybody looks for its objects
+            // there.
             if inside {
                 entry.put_inside(at)
             } else {
@@ -60,8 +63,8 @@ impl Heap {
         }
     }
 
-    /// Whether all chunks in a range of the heap hold objects or reservations. Others may become part of the log at any time, and a store
-    /// there would destroy it.
+    /// Whether all chunks in a range of the heap hold objects or reservations. Others may become
+    /// part of the log at any time, and a store there would destroy it.
     #[inline]
     pub fn holds_objects(&self, range: &Range<u64>) -> bool {
         let mut numbers = self.numbers_of(range);
@@ -115,12 +118,14 @@ impl Heap {
         self.chunks_of(range).any(|chunk| chunk.pending.load(Ordering::Relaxed) >= settled)
     }
 
-    /// The newest record that freed bytes in the chunks of a range of the heap, of those for which nobody waited; 0 for none.
+    /// The newest record that freed bytes in the chunks of a range of the heap, of those for which
+    /// nobody waited; 0 for none.
     pub fn freed_by(&self, range: &Range<u64>) -> u64 {
         self.chunks_of(range).map(|chunk| chunk.freed.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 
-    /// Gives space back that a record has freed, although a new object must not be written there yet.
+    /// Gives space back that a record has freed, although a new object must not be written there
+    /// yet.
     pub fn release_early(&self, offset: u64, record: u64) {
         if let Some(bytes) = self.usable_bytes(offset) {
             self.chunks_of(&(offset..offset + bytes)).for_each(|chunk| {

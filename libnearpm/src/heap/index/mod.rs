@@ -1,16 +1,20 @@
 //! Which bytes are objects, for several threads.
 //!
-//! The truth is in the pool: chunk words and bitmaps ([`crate::heap`]), which change by commits alone. The index here is
-//! volatile and is built when the pool is opened. It knows two things of each place: that it is *taken* (reserved or an object), and
-//! that it is *allocated* (an object by a commit, and not claimed by a transaction that will free it).
+//! The truth is in the pool: chunk words and bitmaps ([`crate::heap`]), which change by commits
+//! alone. The index here is volatile and is built when the pool is opened. It knows two things of
+//! each place: that it is *taken* (reserved or an object), and that it is *allocated* (an object by
+//! a commit, and not claimed by a transaction that will free it).
 //!
-//! A thread takes objects from chunks of its own arena, without a lock that others want; whoever frees one clears its bit from outside.
-//! A run that has room and no arena waits in the list of its class. A run that has become empty stays what it is until chunks are
-//! scarce: on the medium a run without objects is free space. Pools by offsets, whose transactions come one after the other, have objects put to the
-//! lowest place ([`Placement::Lowest`]) and ask for empty runs to be dissolved.
+//! A thread takes objects from chunks of its own arena, without a lock that others want; whoever
+//! frees one clears its bit from outside. A run that has room and no arena waits in the list of its
+//! class. A run that has become empty stays what it is until chunks are scarce: on the medium a run
+//! without objects is free space. Pools by offsets, whose transactions come one after the other,
+//! have objects put to the lowest place ([`Placement::Lowest`]) and ask for empty runs to be
+//! dissolved.
 //!
-//! What is read at every access and hardly ever changes (where the heap ends, how many objects a run has room for) is the standard library's, so
-//! that the tests that try every order of events (`orders.rs`) do not try those.
+//! What is read at every access and hardly ever changes (where the heap ends, how many objects a
+//! run has room for) is the standard library's, so that the tests that try every order of events
+//! (`orders.rs`) do not try those.
 //!
 //! | file | holds |
 //! |---|---|
@@ -61,10 +65,12 @@ pub(crate) enum Change {
 
 /// Where new objects go.
 pub(crate) enum Placement {
-    /// Each thread has runs at hand, which are the longer the more there are of their size: threads keep out of each other's way.
+    /// Each thread has runs at hand, which are the longer the more there are of their size: threads
+    /// keep out of each other's way.
     Apart,
-    /// To the lowest place that is free, in runs as short as can be: the objects of one thread lie close together, so that few lines and pages of a
-    /// card change. New chunks of a striped pool are spread over its members.
+    /// To the lowest place that is free, in runs as short as can be: the objects of one thread lie
+    /// close together, so that few lines and pages of a card change. New chunks of a striped pool
+    /// are spread over its members.
     Lowest(Option<Spread>),
 }
 
@@ -106,8 +112,8 @@ pub(crate) struct Heap {
     /// Runs are as short as can be.
     short_runs: bool,
     free: Mutex<Free>,
-    /// Chunks that no object gets, be they free or in the log: without room for its log a pool that is full could not free
-    /// anything.
+    /// Chunks that no object gets, be they free or in the log: without room for its log a pool that
+    /// is full could not free anything.
     kept: u64,
     /// Counts cuts of the log.
     cuts: AtomicU32,
@@ -168,7 +174,8 @@ impl Heap {
         most.saturating_sub(free.log).min(free.spans.chunks())
     }
 
-    /// Whether an object would have space if these segments of the log, first chunk and number, were free.
+    /// Whether an object would have space if these segments of the log, first chunk and number,
+    /// were free.
     pub fn has_space_without(&self, bytes: u64, log: impl Iterator<Item = (u32, u32)>) -> bool {
         let chunks = bytes.div_ceil(CHUNK_BYTES);
         let mut spans = lock(&self.free).spans.clone();

@@ -34,7 +34,8 @@ impl Heap {
         }
     }
 
-    /// The object of a run, which begins with this chunk, that begins so many bytes behind the start of that.
+    /// The object of a run, which begins with this chunk, that begins so many bytes behind the
+    /// start of that.
     #[inline(always)]
     fn unit_at(entry: &Chunk, chunk: u32, inside: u64, object_bytes: u32) -> Option<(&Chunk, Place)> {
         let (class, unit) = (class_named(object_bytes), inside as u32 / object_bytes);
@@ -42,7 +43,8 @@ impl Heap {
         begins.then_some((entry, Place::Unit { chunk, unit, class }))
     }
 
-    /// The place that begins at an offset in a chunk of a run that begins so many chunks in front of it.
+    /// The place that begins at an offset in a chunk of a run that begins so many chunks in front
+    /// of it.
     #[cold]
     fn place_inside(&self, offset: u64, chunk: u32, back: u32) -> Option<(&Chunk, Place)> {
         let first = chunk - back;
@@ -75,7 +77,8 @@ impl Heap {
         }
     }
 
-    /// The end of the place of a run that has the byte at an offset, be it taken or free. Chunks of an object's own are no place of a run.
+    /// The end of the place of a run that has the byte at an offset, be it taken or free. Chunks of
+    /// an object's own are no place of a run.
     pub fn place_end(&self, offset: u64) -> Option<u64> {
         if !self.range().contains(&offset) {
             return None;
@@ -164,7 +167,8 @@ impl Heap {
         }
     }
 
-    /// The run that a place is in, if it is in one: its first chunk, and how many places of it are taken.
+    /// The run that a place is in, if it is in one: its first chunk, and how many places of it are
+    /// taken.
     pub fn run_of(&self, offset: u64) -> Option<(u32, u32)> {
         match self.place(offset)? {
             (entry, Place::Unit { chunk, .. }) => Some((chunk, entry.used.load(Ordering::Relaxed))),
@@ -177,7 +181,8 @@ impl Heap {
         self.word_change(chunk, ChunkWord::Free)
     }
 
-    /// Gives space back: a reservation that became nothing, or an object whose removal is in the log. What is free stays free.
+    /// Gives space back: a reservation that became nothing, or an object whose removal is in the
+    /// log. What is free stays free.
     pub fn release(&self, offset: u64) {
         match self.place(offset) {
             None => {}

@@ -25,14 +25,15 @@ impl Default for Arena {
 /// Where runs with room may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// Also in arenas of other threads: where chunks are scarce a new run is not made, and the caller looks there.
+    /// Also in arenas of other threads: where chunks are scarce a new run is not made, and the
+    /// caller looks there.
     Elsewhere,
     /// In the lists alone.
     Listed,
 }
 
-/// With fewer free chunks than this, or than three quarters of a small heap, they are scarce: a run for each thread and class would
-/// take them all.
+/// With fewer free chunks than this, or than three quarters of a small heap, they are scarce: a run
+/// for each thread and class would take them all.
 const SCARCE: u64 = 512;
 
 impl Heap {
@@ -100,7 +101,8 @@ impl Heap {
         }
     }
 
-    /// Makes a new run: first chunk, and how many there are. Where there is no piece as long as it should be it becomes a shorter one.
+    /// Makes a new run: first chunk, and how many there are. Where there is no piece as long as it
+    /// should be it becomes a shorter one.
     fn take_run(&self, class: usize) -> Option<(u32, u32)> {
         let of_class = &self.run_chunks[class];
         let so_far = if self.short_runs { 0 } else { of_class.load(Ordering::Relaxed) };
@@ -123,7 +125,8 @@ impl Heap {
         lock(&self.free).spans.chunks() < SCARCE.min(self.chunks() / 4 * 3)
     }
 
-    /// Whether so large a part of the heap is in free chunks that space is nothing to be spared: an eighth.
+    /// Whether so large a part of the heap is in free chunks that space is nothing to be spared: an
+    /// eighth.
     pub fn has_plenty(&self) -> bool {
         lock(&self.free).spans.chunks() > self.layout.chunks / 8
     }
@@ -138,7 +141,8 @@ impl Heap {
         }
     }
 
-    /// An arena leaves the run that it has for objects of so many bytes, if another one is to serve before it.
+    /// An arena leaves the run that it has for objects of so many bytes, if another one is to serve
+    /// before it.
     pub fn prefer_lowest(&self, arena: &mut Arena, bytes: u64) {
         let Some(class) = self.layout.classes.class_of(bytes) else { return };
         let current = arena.current[class];
@@ -154,7 +158,8 @@ impl Heap {
         let entry = &self.chunks[chunk];
         entry.hint.store(0, Ordering::Relaxed);
         entry.place.store(place::FULL, Ordering::SeqCst);
-        // Whoever frees an object looks at the place after it has cleared the bit: one of the two sees the other.
+        // Whoever frees an object looks at the place after it has cleared the bit: one of the two
+        // sees the other.
         if entry.has_room() {
             self.list(chunk, class);
         }
@@ -168,8 +173,9 @@ impl Heap {
             return;
         }
         let entry = &self.chunks[chunk];
-        // Since the caller's object was freed the run may have been emptied, broken up, and filled as one of another class. As long as
-        // it is of this one it cannot become another: for that it would have to leave the list that is locked.
+        // Since the caller's object was freed the run may have been emptied, broken up, and filled
+        // as one of another class. As long as it is of this one it cannot become another: for that
+        // it would have to leave the list that is locked.
         let is_run = || matches!(entry.word(), ChunkWord::Run { object_bytes, .. } if object_bytes == CLASSES[class]);
         if entry.place.load(Ordering::SeqCst) == place::FULL && is_run() {
             entry.place.store(place::LISTED, Ordering::SeqCst);
@@ -186,8 +192,9 @@ impl Heap {
         Some(chunk)
     }
 
-    /// Takes free chunks and makes them what `word` says, in the index. Objects leave those free that the log may have, a segment of
-    /// the log at least `spare`. Without enough in one piece, empty runs are broken up.
+    /// Takes free chunks and makes them what `word` says, in the index. Objects leave those free
+    /// that the log may have, a segment of the log at least `spare`. Without enough in one piece,
+    /// empty runs are broken up.
     pub fn take_chunks(&self, chunks: u32, word: ChunkWord, spare: u64) -> Option<u32> {
         let is_log = matches!(word, ChunkWord::Log { .. });
         let take = || {

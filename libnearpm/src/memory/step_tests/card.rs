@@ -1,7 +1,9 @@
-//! The link to a card is not coherent (contract, C9): runs in front of a cache that evicts and loads ahead of time as it likes.
+//! The link to a card is not coherent (contract, C9): runs in front of a cache that evicts and
+//! loads ahead of time as it likes.
 //!
-//! The card and the cache are the driver's mock: a line is evicted, and one that was touched or dropped lately is fetched, at any access; what is
-//! written back travels at any moment until the fence; commands are carried out late and in any order that does not conflict.
+//! The card and the cache are the driver's mock: a line is evicted, and one that was touched or
+//! dropped lately is fetched, at any access; what is written back travels at any moment until the
+//! fence; commands are carried out late and in any order that does not conflict.
 
 mod dense;
 mod direct;
@@ -42,7 +44,8 @@ impl Registered {
     }
 }
 
-/// The pool of a process that has died: the lines that it has left are in the cache, and nothing that it would still do reaches the cards.
+/// The pool of a process that has died: the lines that it has left are in the cache, and nothing
+/// that it would still do reaches the cards.
 struct Died<P> {
     cards: Vec<MockCard>,
     _pool: P,
@@ -68,7 +71,8 @@ pub enum Scenario {
     FirstUse(Mechanism),
     /// Power cuts while log rings are made and grow, over entries of another pool.
     Rings,
-    /// What a transaction has stored to is free when it is taken back; the card writes there next, for a process with this mechanism.
+    /// What a transaction has stored to is free when it is taken back; the card writes there next,
+    /// for a process with this mechanism.
     TakenBack(Mechanism),
     /// Processes that die on one boot, each followed by one with another mechanism.
     Processes,
@@ -136,7 +140,8 @@ fn last<T>(mut states: Vec<T>) -> T {
     states.pop().expect("the first state is one")
 }
 
-/// Does operations, looking at everything now and then, until the card has gone; gives the states that may survive.
+/// Does operations, looking at everything now and then, until the card has gone; gives the states
+/// that may survive.
 fn work(pool: &Pool, operations: &[Operation], mut model: Model) -> Result<Vec<Model>, String> {
     let mut states = vec![model.clone()];
     for (number, operation) in operations.iter().enumerate() {
@@ -163,7 +168,8 @@ fn work(pool: &Pool, operations: &[Operation], mut model: Model) -> Result<Vec<M
     Ok(states)
 }
 
-/// Looks at what a card holds that powers up with this memory; openings of pools are cut, too, until a look comes through.
+/// Looks at what a card holds that powers up with this memory; openings of pools are cut, too,
+/// until a look comes through.
 fn look<T>(seed: u64, mut medium: Vec<u8>, look: impl Fn(&Registered) -> Result<T, Error>) -> Result<T, String> {
     for again in 1..100 {
         let settings =
@@ -203,7 +209,8 @@ fn recovers_named(
     if states.contains(&found) { Ok(()) } else { Err(format!("none of {} states", states.len())) }
 }
 
-/// Half of the commits that runs are cut in wait for durability. Now and then the processor does the work of the card.
+/// Half of the commits that runs are cut in wait for durability. Now and then the processor does
+/// the work of the card.
 fn options_of(mechanism: Mechanism, seed: u64) -> Options {
     let durability = if seed.is_multiple_of(2) { Durability::Durable } else { Durability::Asynchronous };
     let engine = if seed % 5 == 4 { Engine::Cpu } else { Engine::Card };
@@ -235,7 +242,8 @@ fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     cut_work(mechanism, seed, card.mock.power_cut(), create, if thorough() { 10 } else { 5 }, moment)
 }
 
-/// Operations on a card with this memory, `begin` in front of them: whole, and then cut at so many moments, each a number of accesses of so many.
+/// Operations on a card with this memory, `begin` in front of them: whole, and then cut at so many
+/// moments, each a number of accesses of so many.
 fn cut_work(
     mechanism: Mechanism,
     seed: u64,
@@ -269,8 +277,9 @@ fn cut_work(
     Ok(())
 }
 
-/// Cuts while the ring of a thread is made and that of transactions grows. Both lie where another pool of the same identifier has left whole
-/// entries, which would put old bytes back: they have the places and the lane of new ones, and identifiers above those of the new pool.
+/// Cuts while the ring of a thread is made and that of transactions grows. Both lie where another
+/// pool of the same identifier has left whole entries, which would put old bytes back: they have
+/// the places and the lane of new ones, and identifiers above those of the new pool.
 fn rings(seed: u64) -> Result<(), String> {
     const OBJECT_BYTES: usize = 48 * 1024;
     /// Accesses between two cuts. Other seeds cut in between.

@@ -1,6 +1,8 @@
-//! Pools in files and other memory of the processor: runs in front of its cache, which evicts lines as it likes, with power cuts on the way.
+//! Pools in files and other memory of the processor: runs in front of its cache, which evicts lines
+//! as it likes, with power cuts on the way.
 //!
-//! The cache is that of [`TestMemory`]. A cut leaves an image while the run goes on; each image is recovered at once, and what it holds is compared.
+//! The cache is that of [`TestMemory`]. A cut leaves an image while the run goes on; each image is
+//! recovered at once, and what it holds is compared.
 
 mod creation;
 mod scripts;
@@ -25,7 +27,8 @@ pub enum Scenario {
     Cuts(Mechanism),
     /// Cuts at the steps of a recovery, and a little work behind it, with another cut.
     Recoveries(Mechanism),
-    /// A process with this mechanism that closes the pool or dies, others behind it with any one, and cuts of their work.
+    /// A process with this mechanism that closes the pool or dies, others behind it with any one,
+    /// and cuts of their work.
     Succeeded(Mechanism),
     /// Cuts while a pool is made in the place of another one, and in its first use.
     Creation(Mechanism),
@@ -101,7 +104,8 @@ fn open(options: &Options, memory: &TestMemory) -> Result<Pool, String> {
     options.open_in(Box::new(memory.clone())).map_err(say)
 }
 
-/// States that may survive a cut: the last one that was acknowledged, and those that were begun since.
+/// States that may survive a cut: the last one that was acknowledged, and those that were begun
+/// since.
 struct Survivors<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Survivors<T> {
@@ -140,8 +144,8 @@ impl<T: Clone + PartialEq> Survivors<T> {
 /// What survives a cut, and whether it is as it should be.
 type Check = Box<dyn FnMut(Image) -> Result<(), String> + Send>;
 
-/// Does something to a memory and looks at what cuts leave on the way: at each fence, at one event in `one_in`, and at each event for some time behind
-/// a step that was left out.
+/// Does something to a memory and looks at what cuts leave on the way: at each fence, at one event
+/// in `one_in`, and at each event for some time behind a step that was left out.
 fn with_cuts<R>(
     memory: &TestMemory,
     one_in: u64,

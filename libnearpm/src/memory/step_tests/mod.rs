@@ -1,5 +1,6 @@
-//! Each step that makes bytes durable, or lets others see them, is left out in turn, and some run must fail: in front of a card (`card.rs`), and in
-//! front of the processor's own memory (`memory.rs`).
+//! Each step that makes bytes durable, or lets others see them, is left out in turn, and some run
+//! must fail: in front of a card (`card.rs`), and in front of the processor's own memory
+//! (`memory.rs`).
 
 #[path = "../../../tests/common/mod.rs"]
 #[allow(dead_code, reason = "the tests of the whole library use more of it")]
@@ -38,7 +39,8 @@ const SEEDS_OF_EXPLAINED: u64 = 1;
 
 /// What runs may do that reach memory in one way, and go wrong when a step is missing.
 trait Scenario: Copy + Debug + Send + Sync + std::panic::RefUnwindSafe + 'static {
-    /// Steps that no run misses: a file of the workspace with the step's file, what is in its line, and why it is there, with bars in between.
+    /// Steps that no run misses: a file of the workspace with the step's file, what is in its line,
+    /// and why it is there, with bars in between.
     const NOT_REQUIRED: &'static str;
     /// Nothing has to be invalidated, as all see what is in the cache.
     const COHERENT: bool;
@@ -149,7 +151,8 @@ fn seen_by_runs<S: Scenario>() -> Vec<Seen<S>> {
     runs.into_iter().zip(outcomes.into_iter().map(|(_, seen)| seen)).collect()
 }
 
-/// Does work on as many threads as there are processors, and gives the results in the order of the work.
+/// Does work on as many threads as there are processors, and gives the results in the order of the
+/// work.
 fn on_each_processor<W: Sync, R: Send>(work: &[W], does: impl Fn(&W) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
@@ -168,10 +171,12 @@ fn on_each_processor<W: Sync, R: Send>(work: &[W], does: impl Fn(&W) -> R + Sync
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Leaves out each step that the runs ask for in a file that is tried; gives those without which some run fails.
+/// Leaves out each step that the runs ask for in a file that is tried; gives those without which
+/// some run fails.
 ///
 /// # Panics
-/// If nothing fails without a step, and nobody says why; or if somebody says so of one without which a run fails.
+/// If nothing fails without a step, and nobody says why; or if somebody says so of one without
+/// which a run fails.
 fn each_step_is_needed<S: Scenario>(tried: impl Fn(&str) -> bool) -> Vec<Site> {
     let runs = seen_by_runs::<S>();
     let sites: BTreeSet<Site> = runs.iter().flat_map(|(_, seen)| seen).copied().collect();

@@ -1,4 +1,5 @@
-//! An object all bytes of which have one value, which runs change and look at in a pool wherever it lies.
+//! An object all bytes of which have one value, which runs change and look at in a pool wherever it
+//! lies.
 
 use super::{same, say};
 use crate::{Error, Pool};
@@ -55,9 +56,11 @@ impl Object {
         Ok(found[0])
     }
 
-    /// Fills the logs of a thread and of transactions with entries that would put back single words of it, and leaves them behind.
+    /// Fills the logs of a thread and of transactions with entries that would put back single words
+    /// of it, and leaves them behind.
     pub fn leave_entries(&self, pool: &Pool) -> Result<(), String> {
-        /// Bytes between two words that are logged, each by an entry of two lines: some entry is whole unless nearly all zeros come to it.
+        /// Bytes between two words that are logged, each by an entry of two lines: some entry is
+        /// whole unless nearly all zeros come to it.
         const APART: u64 = 128;
         for words in [1, 1, 1, 1, self.bytes as u64 / APART] {
             let mut places = (0..words).map(|n| self.offset + n * APART);

@@ -1,4 +1,5 @@
-//! The sum that PMDK puts into its structures: Fletcher's with two sums of 32 bits that wrap. Libraries have the one that counts modulo 2^32 - 1.
+//! The sum that PMDK puts into its structures: Fletcher's with two sums of 32 bits that wrap.
+//! Libraries have the one that counts modulo 2^32 - 1.
 
 fn add(sum: (u32, u32), word: u32) -> (u32, u32) {
     let low = sum.0.wrapping_add(word);
@@ -14,8 +15,8 @@ fn joined((low, high): (u32, u32)) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The sum of bytes (`util_checksum_compute`): the eight at `own`, where it is kept, and all from `skipped` on count as zeros.
-/// All three are multiples of four.
+/// The sum of bytes (`util_checksum_compute`): the eight at `own`, where it is kept, and all from
+/// `skipped` on count as zeros. All three are multiples of four.
 pub(super) fn fletcher64(bytes: &[u8], own: usize, skipped: usize) -> u64 {
     let mut counted = bytes.to_vec();
     counted[skipped..].fill(0);

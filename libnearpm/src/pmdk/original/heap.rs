@@ -1,4 +1,5 @@
-//! The heap of a PMDK pool: zones of chunks of 256 KiB, each a part of one large object, or of a run of units of one size with a bitmap.
+//! The heap of a PMDK pool: zones of chunks of 256 KiB, each a part of one large object, or of a
+//! run of units of one size with a bitmap.
 
 use std::collections::TryReserveError;
 use std::io;

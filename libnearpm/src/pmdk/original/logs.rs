@@ -13,7 +13,8 @@ const UNDO_LOG: std::ops::Range<usize> = 960..LANE;
 const HEAD: usize = 64;
 const CAPACITY: usize = 16;
 const GENERATION: usize = 24;
-/// Entries that carry bytes have these types in their uppermost three bits, and are behind a head of this many bytes.
+/// Entries that carry bytes have these types in their uppermost three bits, and are behind a head
+/// of this many bytes.
 const WITH_BYTES: [u64; 2] = [0b101, 0b110];
 const ENTRY_HEAD: usize = 24;
 const LINE: usize = 64;

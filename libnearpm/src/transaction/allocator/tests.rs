@@ -1,5 +1,6 @@
-//! Where a transaction by offsets puts objects, against a model: to the lowest place that is free. What cards and their links have to do depends on it, and
-//! so does every stored result of the evaluation.
+//! Where a transaction by offsets puts objects, against a model: to the lowest place that is free.
+//! What cards and their links have to do depends on it, and so does every stored result of the
+//! evaluation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

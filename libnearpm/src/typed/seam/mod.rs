@@ -13,7 +13,8 @@ pub(crate) use root::root_type;
 
 /// What a transaction can read. Read transactions can no more than this.
 ///
-/// All calls refuse what does not lie in the heap ([`Error::OutOfRange`]) or at a multiple of its alignment ([`Error::Misaligned`]).
+/// All calls refuse what does not lie in the heap ([`Error::OutOfRange`]) or at a multiple of its
+/// alignment ([`Error::Misaligned`]).
 pub trait Load {
     /// The value that a pointer points to.
     fn get<T: Persistent>(&self, at: Ptr<T>) -> Result<T, Error>;
@@ -48,7 +49,8 @@ pub trait Load {
     /// The root of the pool, `None` if there is none yet.
     ///
     /// # Errors
-    /// [`Error::RootType`] if the root is of another type, or its type or one that it refers to was another when it was made.
+    /// [`Error::RootType`] if the root is of another type, or its type or one that it refers to was
+    /// another when it was made.
     fn root<T: Persistent>(&self) -> Result<Option<Ptr<T>>, Error>
     where
         Self: Sized,
@@ -68,18 +70,20 @@ pub trait Store: Load {
     /// Copies bytes in, from an offset in the pool on.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error>;
 
-    /// Says that the transaction is about to change most of a range, so that the log may hold it as one. Nothing depends on it but
-    /// speed.
+    /// Says that the transaction is about to change most of a range, so that the log may hold it as
+    /// one. Nothing depends on it but speed.
     fn declare(&mut self, range: Range<u64>) -> Result<(), Error>;
 
-    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple of 16.
+    /// Allocates `bytes` bytes, whose contents are undefined, and gives their offset: a multiple
+    /// of 16.
     ///
     /// # Errors
     /// [`Error::Full`]; the transaction may go on.
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error>;
 
-    /// Whether bytes that replace others are better a new object than stored in their place: where new objects are written once, and while there is
-    /// plenty of space. Nothing depends on it but speed.
+    /// Whether bytes that replace others are better a new object than stored in their place: where
+    /// new objects are written once, and while there is plenty of space. Nothing depends on it but
+    /// speed.
     fn prefers_new(&self, _bytes: u64) -> bool {
         false
     }
@@ -87,7 +91,8 @@ pub trait Store: Load {
     /// Frees the object at an offset. Its space is used again only after the commit.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction may go on.
+    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction
+    /// may go on.
     fn free_object(&mut self, object: u64) -> Result<(), Error>;
 
     /// Makes an object the root; 0 for none.
@@ -160,13 +165,14 @@ pub trait Store: Load {
     /// Frees an object. What it owns is not freed: see [`Store::destroy`].
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] for anything but the pointer that an allocation gave; the transaction may go on.
+    /// [`Error::NotAllocated`] for anything but the pointer that an allocation gave; the
+    /// transaction may go on.
     fn free<T: Persistent>(&mut self, object: Ptr<T>) -> Result<(), Error> {
         self.free_object(Ptr::offset(object))
     }
 
-    /// Frees an object and what its collections hold, however deep they are nested. Called from within a release it frees
-    /// later, before the outermost call returns.
+    /// Frees an object and what its collections hold, however deep they are nested. Called from
+    /// within a release it frees later, before the outermost call returns.
     ///
     /// # Errors
     /// As [`Store::free`]; [`Error::System`] without memory to remember what is still to be freed.
@@ -180,7 +186,8 @@ pub trait Store: Load {
         whole(self, |tx| later(tx, destroy_object::<T, Self>, [Ptr::offset(object), 0, 0, 0]))
     }
 
-    /// The root of the pool. Where there is none, it is made, of zeros: an empty collection, a null pointer, the number 0.
+    /// The root of the pool. Where there is none, it is made, of zeros: an empty collection, a null
+    /// pointer, the number 0.
     ///
     /// # Errors
     /// [`Error::RootType`], see [`Load::root`]; [`Error::Full`].
@@ -194,9 +201,10 @@ pub trait Store: Load {
         }
     }
 
-    /// The root of a pool that a former version of the program may have made, with another type: then `change` makes the new value of the old one,
-    /// and the old object is freed. Collections go over by their handles, and stay where they are; what is left out is to be released. A pool
-    /// without a root gets one of zeros.
+    /// The root of a pool that a former version of the program may have made, with another type:
+    /// then `change` makes the new value of the old one, and the old object is freed. Collections
+    /// go over by their handles, and stay where they are; what is left out is to be released. A
+    /// pool without a root gets one of zeros.
     ///
     /// # Errors
     /// [`Error::RootType`] where the root is of neither type; those of `change`; [`Error::Full`].
@@ -232,8 +240,8 @@ fn destroy_object<T: Persistent, S: Store>(tx: &mut S, [object, ..]: [u64; 4]) -
     value.release(tx)
 }
 
-/// Makes a change of several steps. One that fails between them leaves it half done, so that the transaction can only be aborted; one that
-/// fails at its first step has changed nothing.
+/// Makes a change of several steps. One that fails between them leaves it half done, so that the
+/// transaction can only be aborted; one that fails at its first step has changed nothing.
 pub(crate) fn whole<S: Store + ?Sized, R>(
     tx: &mut S,
     change: impl FnOnce(&mut S) -> Result<R, Error>,

@@ -53,7 +53,8 @@ impl Head {
     }
 }
 
-/// The type of a root whose object begins with these bytes, and its bytes; `None` if no Rust program made it.
+/// The type of a root whose object begins with these bytes, and its bytes; `None` if no Rust
+/// program made it.
 pub(crate) fn root_type(bytes: &[u8]) -> Option<(String, u64)> {
     let bytes = bytes.get(..size_of::<Head>())?;
     let head = value_of::<Head>(|head| {

@@ -1,4 +1,5 @@
-//! Power cuts at each access of a short script, or at one in a few, for steps without which a cut does harm in a few accesses alone.
+//! Power cuts at each access of a short script, or at one in a few, for steps without which a cut
+//! does harm in a few accesses alone.
 
 use std::ops::RangeInclusive;
 
@@ -37,8 +38,8 @@ impl Image {
         self.object.value(&pool)
     }
 
-    /// Cuts a script at one access in `stride`, the others by other seeds. It is told the values that may survive, from the last one that was
-    /// acknowledged to the last one that was begun.
+    /// Cuts a script at one access in `stride`, the others by other seeds. It is told the values
+    /// that may survive, from the last one that was acknowledged to the last one that was begun.
     fn cuts(
         &self,
         options: &Options,
@@ -74,7 +75,8 @@ fn acknowledged(values: &mut Values, does: impl FnOnce(u8) -> Result<(), Error>)
     Ok(())
 }
 
-/// Large transactions of the processor's, each of which takes the slots of the one before it, and the end of the pool.
+/// Large transactions of the processor's, each of which takes the slots of the one before it, and
+/// the end of the pool.
 pub fn slots_used_again(seed: u64) -> Result<(), String> {
     let durability = [Durability::Durable, Durability::Asynchronous][seed as usize / 4 % 2];
     let options = options(Mechanism::Redo).engine(Engine::Cpu).ring_bytes(MIN_RING_BYTES).durability(durability);
@@ -110,7 +112,8 @@ pub fn persisted(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     })
 }
 
-/// The recovery of a redo log that is longer than the part of the ring that every recovery reads, and of which nothing is applied.
+/// The recovery of a redo log that is longer than the part of the ring that every recovery reads,
+/// and of which nothing is applied.
 pub fn long_log(seed: u64) -> Result<(), String> {
     let engine = [Engine::Cpu, Engine::Card][seed as usize % 2];
     let options = options(Mechanism::Redo).engine(engine);

@@ -44,7 +44,8 @@ impl Change {
         match self {
             Change::Create(name) => {
                 names.insert(name.to_owned());
-                // The last two have the identifiers of the first two, whose entries may be in their place.
+                // The last two have the identifiers of the first two, whose entries may be in their
+                // place.
                 let id = if matches!(name, "a" | "c") { 9 } else { 10 };
                 options(mechanism).id(id).create(&card.name.pool(name), POOL_BYTES).map(drop)
             }
@@ -68,7 +69,8 @@ fn change(card: &Registered, mechanism: Mechanism) -> Vec<Names> {
     vec![now]
 }
 
-/// Cuts while pools are made and removed. Each pool that is there afterwards is whole: the first has its contents, and a new one takes some.
+/// Cuts while pools are made and removed. Each pool that is there afterwards is whole: the first
+/// has its contents, and a new one takes some.
 pub fn directory(seed: u64) -> Result<(), String> {
     let mechanism = Mechanism::ALL[seed as usize % 4];
     let card = Registered::new(MockCard::with_medium(settings(seed), used_memory(PM_BYTES)), seed)?;
@@ -91,7 +93,8 @@ pub fn directory(seed: u64) -> Result<(), String> {
         each.make(&dry, mechanism, &mut now).map_err(say)?;
         ends.push(dry.mock.accesses() - start);
     }
-    // One at any moment, two at the end of a change, where the table is written and the pool is opened, one when all is done.
+    // One at any moment, two at the end of a change, where the table is written and the pool is
+    // opened, one when all is done.
     let end = |n: u64| ends[(seed + n) as usize % ends.len()].saturating_sub(seed * 13 % 150);
     let span = ends[ends.len() - 1];
     for moment in [seed * 1009 % span, end(0), end(2), span] {
@@ -127,7 +130,8 @@ fn lives_on(mechanism: Mechanism, seed: u64, medium: Vec<u8>, name: &str, held: 
     super::recovers_named(mechanism, seed, card.mock.power_cut(), name, &states[states.len() - 1..])
 }
 
-/// A process dies and leaves lines of its pool in the cache; the next one makes another pool in that place.
+/// A process dies and leaves lines of its pool in the cache; the next one makes another pool in
+/// that place.
 pub fn replaced(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let first = Registered::new(MockCard::with_medium(settings(seed), used_memory(PM_BYTES)), seed)?;
     let pool = options(Mechanism::Undo).create(&first.name.pool("a"), POOL_BYTES).map_err(say)?;
@@ -147,7 +151,8 @@ pub fn replaced(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     super::recovers_named(mechanism, seed, next.mock.power_cut(), "b", &states[states.len() - 1..])
 }
 
-/// A process dies; the next one copies its pool to another card, which has an identifier for it, and power fails while it does.
+/// A process dies; the next one copies its pool to another card, which has an identifier for it,
+/// and power fails while it does.
 pub fn copies(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let cuts = 2;
     for cut in 0..=cuts {

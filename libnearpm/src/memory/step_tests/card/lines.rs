@@ -1,4 +1,5 @@
-//! Lines that several have to do with: processes one after the other, transactions and stores of the program.
+//! Lines that several have to do with: processes one after the other, transactions and stores of
+//! the program.
 
 use nearpm_driver::mock::MockCard;
 
@@ -6,7 +7,8 @@ use super::super::common::{Model, check_leaks, contents, create, operations};
 use super::{POOL_BYTES, Registered, died, mock, options, same, say, work};
 use crate::{Error, Mechanism, OffsetTx};
 
-/// A process takes a transaction back and closes the pool in order, so that the next one drops no lines, whose commands write the same lines.
+/// A process takes a transaction back and closes the pool in order, so that the next one drops no
+/// lines, whose commands write the same lines.
 pub fn taken_back(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     // They share lines, which commands write where they write a part.
     const OBJECT_BYTES: usize = 40;
@@ -77,7 +79,8 @@ pub fn mixed(mechanism: Mechanism, seed: u64) -> Result<(), String> {
         same(found.map_err(say)?, vec![round; 16], "the transaction")?;
         pool.tx(|tx| tx.write(object + 2048, &[round; 300])).map_err(say)?;
         pool.store(object + 16, &[round | 0x80; 16]).map_err(say)?;
-        // The line is dirty, and nobody reads it before it is changed again, or what was changed is taken back.
+        // The line is dirty, and nobody reads it before it is changed again, or what was changed is
+        // taken back.
         let kept = pool.tx(|tx| {
             tx.write(object + 48, &[if round % 2 == 0 { round } else { 0xee }; 16])?;
             if round % 2 == 0 { Ok(()) } else { Err(Error::abort("taken back")) }

@@ -1,4 +1,5 @@
-//! Recoveries: cut at each of their steps, and what becomes of the pool afterwards; and pools that were closed in order.
+//! Recoveries: cut at each of their steps, and what becomes of the pool afterwards; and pools that
+//! were closed in order.
 
 use nearpm_driver::mock::{MockCard, MockOptions};
 
@@ -9,7 +10,8 @@ use crate::{Caching, Mechanism};
 /// Accesses between two cuts of an opening. Other seeds cut in between.
 const STRIDE: u64 = 7;
 
-/// A cut in the middle of the work, cuts of the recovery at one access in a few, and a little work in what the last one leaves.
+/// A cut in the middle of the work, cuts of the recovery at one access in a few, and a little work
+/// in what the last one leaves.
 pub fn recoveries(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let card = Registered::new(MockCard::new(mock(seed)), seed)?;
     let pool = options_of(mechanism, seed).create(&card.pool(), POOL_BYTES).map_err(say)?;
@@ -44,7 +46,8 @@ pub fn recoveries(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Processes on one boot that close the pool in order, each with another mechanism and another kind of window, and a power cut.
+/// Processes on one boot that close the pool in order, each with another mechanism and another kind
+/// of window, and a power cut.
 pub fn reopened(seed: u64) -> Result<(), String> {
     let mechanism = |n: u64| Mechanism::ALL[(seed + n * (1 + seed / 4)) as usize % 4];
     let mut card = Registered::new(MockCard::new(mock(seed)), seed)?;
@@ -70,8 +73,8 @@ pub fn reopened(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A process that closes the pool in order, one that reaches it around the cache and dies, and one that has both before it; and the same with one that
-/// closes it in order.
+/// A process that closes the pool in order, one that reaches it around the cache and dies, and one
+/// that has both before it; and the same with one that closes it in order.
 pub fn uncached(seed: u64) -> Result<(), String> {
     let settings = MockOptions { evict_one_in: 20, ..mock(seed) };
     let first = Registered::new(MockCard::new(settings), seed)?;

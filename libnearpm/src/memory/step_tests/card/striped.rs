@@ -35,8 +35,8 @@ type Values = BTreeMap<u64, u8>;
 struct Cards(Vec<Registered>);
 
 impl Cards {
-    /// Cards that power up with these memories. Power of the one that is named fails so many accesses after all were opened, and that of the
-    /// others, too, where they have one supply.
+    /// Cards that power up with these memories. Power of the one that is named fails so many
+    /// accesses after all were opened, and that of the others, too, where they have one supply.
     fn with(images: &[Vec<u8>], seed: u64, cut: Option<(usize, u64)>, one_supply: bool) -> Result<Cards, String> {
         Cards::with_settings(images, seed, cut, one_supply, settings)
     }
@@ -226,8 +226,8 @@ fn opens_empty(options: &Options, cards: &Cards, is_made: bool) -> Result<Option
     }
 }
 
-/// Cuts while a pool is made where another one of the same identifier was: what is there afterwards is no pool, or an empty one that takes
-/// contents.
+/// Cuts while a pool is made where another one of the same identifier was: what is there afterwards
+/// is no pool, or an empty one that takes contents.
 pub fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let options = options(mechanism, seed);
     let images = had_a_pool(&options, seed)?;
@@ -257,8 +257,9 @@ pub fn first_use(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Cuts at one access in a few of the last member while a pool is made, others by other seeds, in front of a cache that keeps what nobody writes
-/// back. Where its head arrives there are cuts at each access, and much else of what is on the way arrives or does not.
+/// Cuts at one access in a few of the last member while a pool is made, others by other seeds, in
+/// front of a cache that keeps what nobody writes back. Where its head arrives there are cuts at
+/// each access, and much else of what is on the way arrives or does not.
 pub fn creation(seed: u64) -> Result<(), String> {
     const STRIDE: u64 = 2;
     const LAST: usize = 1;
@@ -291,7 +292,8 @@ pub fn creation(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Processes that reach a pool around the cache, one that dies and one that closes it in order, each between two that reach it through the cache.
+/// Processes that reach a pool around the cache, one that dies and one that closes it in order,
+/// each between two that reach it through the cache.
 pub fn uncached(seed: u64) -> Result<(), String> {
     let options = |mechanism| super::options(mechanism).lanes(1).spare_pages(48);
     let images = [vec![0; PM_BYTES], vec![0; PM_BYTES]];
@@ -347,7 +349,8 @@ pub fn cuts(mechanism: Mechanism, seed: u64) -> Result<(), String> {
         let Ok(pool) = options.open(&cards.pool()) else { continue };
         let states = work(&pool, seed, Values::new())?;
         if dies {
-            // The process dies with the card; the other cards, and what the cache holds of them, stay as they are.
+            // The process dies with the card; the other cards, and what the cache holds of them,
+            // stay as they are.
             let _grave = died(pool, &cards.0.iter().collect::<Vec<_>>());
             let waiting = options.open(&cards.pool());
             super::same(waiting.is_err(), true, "a card has gone")?;

@@ -7,7 +7,8 @@ use super::transactions::{found, recovering, work};
 use super::{POOL_BYTES, Survivors, memory, open, options, same, say, with_cuts};
 use crate::{Error, Mechanism, Options, Problem};
 
-/// What a cut creation may leave in the place of a pool: that one, a new one, or none that would be opened.
+/// What a cut creation may leave in the place of a pool: that one, a new one, or none that would be
+/// opened.
 fn old_or_new_or_none(options: &Options, old: &Model, image: Image) -> Result<(), String> {
     match options.open_in(Box::new(TestMemory::from_image(image))) {
         Ok(pool) => {
@@ -53,8 +54,8 @@ pub fn creation(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     })
 }
 
-/// The ring of a thread is made and that of transactions grows, where another pool of the same identifier has left whole entries, which would put old
-/// bytes back.
+/// The ring of a thread is made and that of transactions grows, where another pool of the same
+/// identifier has left whole entries, which would put old bytes back.
 pub fn rings(seed: u64) -> Result<(), String> {
     const OBJECT_BYTES: usize = 24 * 1024;
     let options = options(Mechanism::Undo, seed).ring_bytes(64 * 1024);

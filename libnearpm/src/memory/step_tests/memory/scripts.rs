@@ -87,7 +87,8 @@ pub fn persisted(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     })
 }
 
-/// The recovery of a redo log that is longer than the part of the ring that every recovery reads, and of which nothing is applied.
+/// The recovery of a redo log that is longer than the part of the ring that every recovery reads,
+/// and of which nothing is applied.
 pub fn long_log(seed: u64) -> Result<(), String> {
     let options = options(Mechanism::Redo, seed).durability(Durability::Durable).ring_bytes(64 * 1024);
     let (subject, memory) = Subject::new(options, seed, MIN_RING_BYTES as usize * 5 / 4)?;
@@ -100,7 +101,8 @@ pub fn long_log(seed: u64) -> Result<(), String> {
     })
 }
 
-/// Room in the log that one processor reserves and another one uses: its fences cover no word of the first one's.
+/// Room in the log that one processor reserves and another one uses: its fences cover no word of
+/// the first one's.
 pub fn reserved(mechanism: Mechanism, seed: u64) -> Result<(), String> {
     let options = options(mechanism, seed).durability(Durability::Durable).ring_bytes(64 * 1024);
     let (subject, memory) = Subject::new(options, seed, MIN_RING_BYTES as usize * 5 / 4)?;

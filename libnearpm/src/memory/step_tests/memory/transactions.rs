@@ -28,7 +28,8 @@ pub fn found(pool: &Pool) -> Result<Model, String> {
     Ok(found)
 }
 
-/// Recovers what a cut has left, and compares it with what may have survived. Nor does a check of the file find anything.
+/// Recovers what a cut has left, and compares it with what may have survived. Nor does a check of
+/// the file find anything.
 fn recovers(options: &Options, image: Image, survivors: &Survivors<Model>) -> Result<(), String> {
     let memory = TestMemory::from_image(image);
     let pool = open(options, &memory)?;

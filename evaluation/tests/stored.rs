@@ -67,7 +67,7 @@ fn results_with_other_charges_are_made_anew() {
     let cases: Vec<Case> = alike.into_iter().chain(by_path).collect();
     let ran = Mutex::new(0);
     let tell = |event: Event<'_>| *ran.lock().unwrap() += u32::from(matches!(event, Event::Ran(_)));
-    let mut run = |compute: &Compute| {
+    let run = |compute: &Compute| {
         let records = run_all_charged(compute, &cases, &results, 1, None, &tell).unwrap();
         (records[1].outcome.ns, std::mem::take(&mut *ran.lock().unwrap()))
     };

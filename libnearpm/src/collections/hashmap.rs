@@ -57,7 +57,7 @@ const LOAD: u64 = 2;
 #[repr(C)]
 #[persistent(release = release)]
 pub struct PHashMap<K: Key, V: Persistent> {
-    length: u64,
+    pub(super) length: u64,
     /// Buckets in use, 0 before the first insertion.
     buckets: u64,
     directory: Option<Ptr<Directory>>,

@@ -34,7 +34,7 @@ pub struct PQueue<T: Persistent> {
     back: Option<Ptr<Block>>,
     /// Index of the first value in its block.
     first: u64,
-    length: u64,
+    pub(super) length: u64,
     values: std::marker::PhantomData<T>,
 }
 

@@ -9,7 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::{Key, PBTreeMap, PBTreeSet, PBytes, PHashMap, PHashSet, PQueue, PString, PVec};
-use crate::typed::within::{Source, Target, putting, reading, with_source, with_target};
+use crate::typed::within::{DEEPEST, Level, Source, Target, deeper, putting, reading, with_source, with_target};
 use crate::{Load, Persistent, Ptr, Store};
 
 /// What collections say where nobody has told what they lie in.
@@ -30,7 +30,8 @@ impl<L: Load, T: Persistent + Serialize> Serialize for Serialised<'_, L, T> {
 
 impl<T: Persistent> Ptr<T> {
     /// A value as something that serde can serialise, with all that its collections hold, while the transaction lasts: a collection, or a struct that derives
-    /// `Serialize` beside `Persistent`.
+    /// `Serialize` beside `Persistent`. Collections may lie 128 deep in each other; a value that is
+    /// deeper, or holds itself, is an error of the format's.
     ///
     /// ```
     /// use nearpm::prelude::*;
@@ -72,7 +73,8 @@ impl<T: Persistent> Ptr<T> {
 /// last one is read.
 ///
 /// # Errors
-/// [`Error::Aborted`](crate::Error::Aborted) with what the deserialiser says; those of allocations and stores. Where something was made before, the transaction
+/// [`Error::Aborted`](crate::Error::Aborted) with what the deserialiser says, also where collections
+/// lie more than 128 deep in each other; those of allocations and stores. Where something was made before, the transaction
 /// can only be aborted.
 pub fn deserialised<'de, T: Persistent + Deserialize<'de>, S: Store, Z: Deserializer<'de>>(
     tx: &mut S,
@@ -91,48 +93,89 @@ fn store<R, E: de::Error>(work: impl FnOnce(&mut Target<'_>) -> Result<R, crate:
     with_target(work).unwrap_or_else(|| Err(OUTSIDE.into())).map_err(E::custom)
 }
 
+/// Goes into a collection.
+fn level<E>(custom: impl FnOnce(String) -> E) -> Result<Level, E> {
+    deeper().ok_or_else(|| custom(format!("collections lie more than {DEEPEST} deep in each other")))
+}
+
+/// Counts what is serialised: a format may have written how much will come.
+struct Counted {
+    length: usize,
+    left: usize,
+}
+
+impl Counted {
+    fn new<E: Error>(length: u64) -> Result<Counted, E> {
+        let length = usize::try_from(length).map_err(E::custom)?;
+        Ok(Counted { length, left: length })
+    }
+
+    fn wrong<E: Error>(&self, than: &str) -> E {
+        E::custom(format!("a damaged collection: {than} than the {} that it says it holds", self.length))
+    }
+
+    fn one<E: Error>(&mut self) -> Result<(), E> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| self.wrong("more"))?;
+        Ok(())
+    }
+
+    fn end<E: Error>(self) -> Result<(), E> {
+        if self.left == 0 { Ok(()) } else { Err(self.wrong("fewer")) }
+    }
+}
+
 /// Serialises items one after the other.
 fn sequence<Z: Serializer, T: Serialize>(
     to: Z,
+    length: u64,
     items: Result<impl Iterator<Item = Result<T, crate::Error>>, crate::Error>,
 ) -> Result<Z::Ok, Z::Error> {
-    let mut sequence = to.serialize_seq(None)?;
+    let _level = level(Z::Error::custom)?;
+    let mut counted = Counted::new::<Z::Error>(length)?;
+    let mut sequence = to.serialize_seq(Some(counted.length))?;
     for item in items.map_err(Z::Error::custom)? {
+        counted.one::<Z::Error>()?;
         sequence.serialize_element(&item.map_err(Z::Error::custom)?)?;
     }
+    counted.end::<Z::Error>()?;
     sequence.end()
 }
 
 /// Serialises entries one after the other.
 fn map<Z: Serializer, K: Serialize, V: Serialize>(
     to: Z,
+    length: u64,
     entries: Result<impl Iterator<Item = Result<(K, V), crate::Error>>, crate::Error>,
 ) -> Result<Z::Ok, Z::Error> {
-    let mut map = to.serialize_map(None)?;
+    let _level = level(Z::Error::custom)?;
+    let mut counted = Counted::new::<Z::Error>(length)?;
+    let mut map = to.serialize_map(Some(counted.length))?;
     for entry in entries.map_err(Z::Error::custom)? {
         let (key, value) = entry.map_err(Z::Error::custom)?;
+        counted.one::<Z::Error>()?;
         map.serialize_entry(&key, &value)?;
     }
+    counted.end::<Z::Error>()?;
     map.end()
 }
 
 macro_rules! serialise {
-    ($([$($parameters:tt)*] $collection:ty $(where $owned:ty)?: $by:ident;)*) => {$(
+    ($([$($parameters:tt)*] $collection:ty $(where $owned:ty)?: $by:ident by $($length:ident).+;)*) => {$(
         impl<$($parameters)*> Serialize for $collection $(where $owned: Serialize)? {
             fn serialize<Z: Serializer>(&self, to: Z) -> Result<Z::Ok, Z::Error> {
-                load(|from| $by(to, self.iterate(from)))
+                load(|from| $by(to, self.$($length).+, self.iterate(from)))
             }
         }
     )*};
 }
 
 serialise! {
-    [T: Persistent + Serialize] PVec<T>: sequence;
-    [T: Persistent + Serialize] PQueue<T>: sequence;
-    [K: Key] PHashSet<K> where K::Owned: sequence;
-    [K: Key] PBTreeSet<K> where K::Owned: sequence;
-    [K: Key, V: Persistent + Serialize] PHashMap<K, V> where K::Owned: map;
-    [K: Key, V: Persistent + Serialize] PBTreeMap<K, V> where K::Owned: map;
+    [T: Persistent + Serialize] PVec<T>: sequence by length;
+    [T: Persistent + Serialize] PQueue<T>: sequence by length;
+    [K: Key] PHashSet<K> where K::Owned: sequence by map.length;
+    [K: Key] PBTreeSet<K> where K::Owned: sequence by map.length;
+    [K: Key, V: Persistent + Serialize] PHashMap<K, V> where K::Owned: map by length;
+    [K: Key, V: Persistent + Serialize] PBTreeMap<K, V> where K::Owned: map by length;
 }
 
 impl Serialize for PString {
@@ -184,6 +227,7 @@ macro_rules! deserialise {
             }
 
             fn $visit<A: $access<'de>>(self, access: A) -> Result<Self::Value, A::Error> {
+                let _level = level(<A::Error as de::Error>::custom)?;
                 let fill: fn(A) -> Result<Self::Value, A::Error> = $fill;
                 fill(access)
             }
@@ -221,11 +265,6 @@ fn entries<'de, C: Persistent, K: Deserialize<'de>, V: Deserialize<'de>, A: MapA
     filling.end()
 }
 
-/// The last of two entries with one key stays, as in the standard library's maps.
-fn replaced<V: Persistent>(tx: &mut Target<'_>, old: Option<V>) -> Result<(), crate::Error> {
-    old.map_or(Ok(()), |old| old.release(tx))
-}
-
 deserialise! {
     [T: Persistent + Deserialize<'de>] PVec<T>: deserialize_seq visit_seq SeqAccess, "a sequence", |mut access| {
         let mut values: Vec<T> = Vec::new();
@@ -245,14 +284,16 @@ deserialise! {
     };
     [K: Key, V: Persistent + Deserialize<'de>] PHashMap<K, V> where [K::Owned: Deserialize<'de> + Borrow<K::Query>]: deserialize_map visit_map MapAccess, "a map", |access| {
         entries(access, |at: Ptr<PHashMap<K, V>>, tx, key: K::Owned, value| {
-            let old = at.insert(tx, key.borrow(), value)?;
-            replaced(tx, old)
+            // The last of two with one key stays, as in the standard library's maps; the first was
+            // never anywhere, and is freed with all that is left over.
+            at.insert(tx, key.borrow(), value).map(drop)
         })
     };
     [K: Key, V: Persistent + Deserialize<'de>] PBTreeMap<K, V> where [K::Owned: Deserialize<'de> + Borrow<K::Query>]: deserialize_map visit_map MapAccess, "a map", |access| {
         entries(access, |at: Ptr<PBTreeMap<K, V>>, tx, key: K::Owned, value| {
-            let old = at.insert(tx, key.borrow(), value)?;
-            replaced(tx, old)
+            // The last of two with one key stays, as in the standard library's maps; the first was
+            // never anywhere, and is freed with all that is left over.
+            at.insert(tx, key.borrow(), value).map(drop)
         })
     };
 }

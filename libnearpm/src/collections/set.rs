@@ -19,14 +19,14 @@ use crate::{Load, Persistent, Ptr, Store};
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 pub struct PHashSet<K: Key> {
-    map: PHashMap<K, ()>,
+    pub(super) map: PHashMap<K, ()>,
 }
 
 /// Keys in order: a [`PBTreeMap`] without values, which `map` gives for what is not here.
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 pub struct PBTreeSet<K: Key> {
-    map: PBTreeMap<K, ()>,
+    pub(super) map: PBTreeMap<K, ()>,
 }
 
 macro_rules! set {

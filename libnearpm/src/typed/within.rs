@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -83,11 +83,23 @@ pub(crate) struct Target<'a> {
     tx: &'a mut dyn Changes,
     /// Objects that were made, and not freed since.
     made: HashSet<u64>,
-    /// Instead of being freed, objects are put down here.
-    held: Option<HashSet<u64>>,
+    /// While a value only says what it holds.
+    trial: Option<Trial>,
     later: Later<Target<'a>>,
     /// The first error that was the pool's and not the text's: serde takes none but its own.
     failed: Option<Error>,
+}
+
+/// A release that is tried: it finds what it has changed, and nothing of it is done. Functions of
+/// the program's own run in it, which may count down what the value goes on holding.
+#[derive(Default)]
+struct Trial {
+    freed: HashSet<u64>,
+    /// Bytes that were stored.
+    stored: BTreeMap<u64, u8>,
+    root: Option<u64>,
+    /// Objects that were made, of which nobody will know.
+    made: Vec<u64>,
 }
 
 impl Load for Target<'_> {
@@ -95,10 +107,15 @@ impl Load for Target<'_> {
         value_of(|bytes| self.read(Ptr::offset(at), bytes))
     }
     fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
-        self.tx.bytes(offset, data)
+        self.tx.bytes(offset, data)?;
+        if let Some(trial) = &self.trial {
+            let end = offset.saturating_add(data.len() as u64);
+            trial.stored.range(offset..end).for_each(|(at, &byte)| data[(at - offset) as usize] = byte);
+        }
+        Ok(())
     }
     fn root_object(&self) -> Result<u64, Error> {
-        self.tx.root()
+        self.trial.as_ref().and_then(|trial| trial.root).map_or_else(|| self.tx.root(), Ok)
     }
 }
 
@@ -107,26 +124,37 @@ impl<'a> Store for Target<'a> {
         self.write(Ptr::offset(at), bytes_of(std::slice::from_ref(&value)))
     }
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.tx.put(offset, data)
+        let Some(trial) = &mut self.trial else { return self.tx.put(offset, data) };
+        // What could not be read could not be stored either.
+        self.tx.bytes(offset, &mut vec![0; data.len()])?;
+        trial.stored.extend((offset..).zip(data.iter().copied()));
+        Ok(())
     }
     fn declare(&mut self, range: std::ops::Range<u64>) -> Result<(), Error> {
-        self.tx.announce(range)
+        if self.trial.is_some() { Ok(()) } else { self.tx.announce(range) }
     }
     fn alloc_bytes(&mut self, bytes: u64) -> Result<u64, Error> {
         let object = self.tx.make(bytes)?;
-        self.made.insert(object);
+        match &mut self.trial {
+            Some(trial) => trial.made.push(object),
+            None => drop(self.made.insert(object)),
+        }
         Ok(object)
     }
     fn free_object(&mut self, object: u64) -> Result<(), Error> {
-        if let Some(held) = &mut self.held {
-            held.insert(object);
-            return Ok(());
+        if let Some(trial) = &mut self.trial {
+            // As of a release that is carried out, so that what holds itself comes to an end.
+            return if trial.freed.insert(object) { Ok(()) } else { Err(Error::NotAllocated { offset: object }) };
         }
         self.tx.take_away(object)?;
         self.made.remove(&object);
         Ok(())
     }
     fn set_root_object(&mut self, object: u64) -> Result<(), Error> {
+        if let Some(trial) = &mut self.trial {
+            trial.root = Some(object);
+            return Ok(());
+        }
         self.tx.set_root(object)
     }
     fn changes(&self) -> u64 {
@@ -142,7 +170,30 @@ impl<'a> Store for Target<'a> {
 
 thread_local! {
     static SOURCE: Cell<Option<NonNull<Source<'static>>>> = const { Cell::new(None) };
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
     static TARGET: Cell<Option<NonNull<Target<'static>>>> = const { Cell::new(None) };
+}
+
+/// Collections that may lie in each other where serde goes through them: it recurses, and both a
+/// pool and a text may be deeper than any stack, or hold themselves.
+pub(crate) const DEEPEST: usize = 128;
+
+/// One collection deeper, until it is dropped.
+pub(crate) struct Level(PhantomData<*const ()>);
+
+/// Goes into a collection; `None` where that is too deep.
+pub(crate) fn deeper() -> Option<Level> {
+    let depth = DEPTH.get();
+    (depth < DEEPEST).then(|| {
+        DEPTH.set(depth + 1);
+        Level(PhantomData)
+    })
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
 }
 
 /// Puts back what was there, also when a call panics.
@@ -190,7 +241,7 @@ pub(crate) fn putting<S: Store, T: Persistent, E: std::fmt::Display>(
     call: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, Error> {
     super::whole(tx, |tx| {
-        let mut target = Target { tx, made: HashSet::new(), held: None, later: Later::default(), failed: None };
+        let mut target = Target { tx, made: HashSet::new(), trial: None, later: Later::default(), failed: None };
         let made = {
             let _back = Back::after(&TARGET, Some(NonNull::from(&mut target).cast()));
             call()
@@ -201,17 +252,18 @@ pub(crate) fn putting<S: Store, T: Persistent, E: std::fmt::Display>(
             (Ok(value), None) => value,
         };
         if !target.made.is_empty() {
-            target.held = Some(HashSet::new());
+            target.trial = Some(Trial::default());
             value.release(&mut target)?;
-            let held = target.held.take().unwrap_or_default();
-            let left: Vec<u64> = target.made.difference(&held).copied().collect();
+            let trial = target.trial.take().unwrap_or_default();
+            let left: Vec<u64> = target.made.difference(&trial.freed).copied().chain(trial.made).collect();
             left.into_iter().try_for_each(|object| target.free_object(object))?;
         }
         Ok(value)
     })
 }
 
-/// Changes what this thread puts collections into; `None` outside of [`putting`], and where that has failed.
+/// Changes what this thread puts collections into; `None` outside of [`putting`]. After the first failure
+/// nothing is done, and all fail as that did: untagged enums go on with their other variants.
 pub(crate) fn with_target<R>(work: impl FnOnce(&mut Target<'_>) -> Result<R, Error>) -> Option<Result<R, String>> {
     let mut target = TARGET.get()?;
     // Whoever asks meanwhile finds nothing, so that there is one reference.
@@ -219,6 +271,9 @@ pub(crate) fn with_target<R>(work: impl FnOnce(&mut Target<'_>) -> Result<R, Err
     // SAFETY: `putting` has lent it alone, and takes the pointer away before what it points to goes; no other reference exists, and no lifetime of it
     // leaves `work`, which is written for any.
     let target = unsafe { target.as_mut() };
+    if let Some(failed) = &target.failed {
+        return Some(Err(failed.to_string()));
+    }
     Some(work(target).map_err(|error| {
         let text = error.to_string();
         target.failed.get_or_insert(error);

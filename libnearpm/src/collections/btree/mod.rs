@@ -59,7 +59,7 @@ const LEVELS: usize = 24;
 #[repr(C)]
 #[persistent(release = release)]
 pub struct PBTreeMap<K: Key, V: Persistent> {
-    length: u64,
+    pub(super) length: u64,
     /// Levels of nodes; the last one is that of the leaves.
     height: u64,
     top: Option<Ptr<Node>>,

@@ -1,4 +1,5 @@
-//! What serde makes of values and collections: `cargo test -p nearpm --features serde,tracing --test serialised --test features`.
+//! What serde makes of values and collections:
+//! `cargo test -p nearpm --features serde,tracing --test serialised --test features`.
 
 #![cfg(feature = "serde")]
 
@@ -284,7 +285,8 @@ impl<'de> Deserialize<'de> for Panics {
     }
 }
 
-/// The same text by the standard library's collections and by those of pools, of which one has a mechanism.
+/// The same text by the standard library's collections and by those of pools, of which one has a
+/// mechanism.
 #[test]
 fn random_nests_are_those_of_the_standard_library() {
     use std::collections::BTreeMap;
@@ -380,8 +382,8 @@ fn what_a_program_releases_by_a_function_of_its_own_is_released_when_it_goes() {
     assert_eq!((live(), objects(&pool)), (1, one));
 }
 
-/// A binary format that writes down how much comes: words of eight bytes, and sequences, maps and texts behind
-/// their lengths. It has no limit of depth.
+/// A binary format that writes down how much comes: words of eight bytes, and sequences, maps and
+/// texts behind their lengths. It has no limit of depth.
 mod binary {
     use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
     use serde::ser::{self, Error, Impossible, Serialize};

@@ -1,5 +1,6 @@
-//! Collections as serde sees them: sequences, maps, text. They nest, in each other and in whatever derives serde's traits, since each asks for the transaction
-//! that its thread is in ([`within`](crate::typed)).
+//! Collections as serde sees them: sequences, maps, text. They nest, in each other and in whatever
+//! derives serde's traits, since each asks for the transaction that its thread is in
+//! ([`within`](crate::typed)).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -29,9 +30,10 @@ impl<L: Load, T: Persistent + Serialize> Serialize for Serialised<'_, L, T> {
 }
 
 impl<T: Persistent> Ptr<T> {
-    /// A value as something that serde can serialise, with all that its collections hold, while the transaction lasts: a collection, or a struct that derives
-    /// `Serialize` beside `Persistent`. Collections may lie 128 deep in each other; a value that is
-    /// deeper, or holds itself, is an error of the format's.
+    /// A value as something that serde can serialise, with all that its collections hold, while the
+    /// transaction lasts: a collection, or a struct that derives `Serialize` beside `Persistent`.
+    /// Collections may lie 128 deep in each other; a value that is deeper, or holds itself, is an
+    /// error of the format's.
     ///
     /// ```
     /// use nearpm::prelude::*;
@@ -69,13 +71,13 @@ impl<T: Persistent> Ptr<T> {
     }
 }
 
-/// What serde reads, to be put into a collection or an object; until it is, only the transaction knows it. An element of a sequence is kept in memory until the
-/// last one is read.
+/// What serde reads, to be put into a collection or an object; until it is, only the transaction
+/// knows it. An element of a sequence is kept in memory until the last one is read.
 ///
 /// # Errors
-/// [`Error::Aborted`](crate::Error::Aborted) with what the deserialiser says, also where collections
-/// lie more than 128 deep in each other; those of allocations and stores. Where something was made before, the transaction
-/// can only be aborted.
+/// [`Error::Aborted`](crate::Error::Aborted) with what the deserialiser says, also where
+/// collections lie more than 128 deep in each other; those of allocations and stores. Where
+/// something was made before, the transaction can only be aborted.
 pub fn deserialised<'de, T: Persistent + Deserialize<'de>, S: Store, Z: Deserializer<'de>>(
     tx: &mut S,
     from: Z,

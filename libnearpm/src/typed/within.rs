@@ -1,5 +1,6 @@
-//! The transaction that serde's calls are made in. `Serialize` and `Deserialize` say nothing of where a value lies, so a collection asks for what its thread
-//! is in: what a value is read from, and what it is put into, each known while the call lasts.
+//! The transaction that serde's calls are made in. `Serialize` and `Deserialize` say nothing of
+//! where a value lies, so a collection asks for what its thread is in: what a value is read from,
+//! and what it is put into, each known while the call lasts.
 
 #![allow(unsafe_code)]
 
@@ -226,16 +227,18 @@ pub(crate) fn reading<L: Load, R>(from: &L, call: impl FnOnce() -> R) -> R {
 /// What this thread reads collections from; `None` outside of [`reading`].
 pub(crate) fn with_source<R>(work: impl FnOnce(&Source<'_>) -> R) -> Option<R> {
     let source = SOURCE.get()?;
-    // SAFETY: `reading` has lent it, and takes the pointer away before what it points to goes. Nobody changes it: there are shared references alone. No
-    // lifetime of it leaves `work`, which is written for any.
+    // SAFETY: `reading` has lent it, and takes the pointer away before what it points to goes.
+    // Nobody changes it: there are shared references alone. No lifetime of it leaves `work`, which
+    // is written for any.
     Some(work(unsafe { source.as_ref() }))
 }
 
-/// Makes a value by a call in which collections are put into a transaction. What the call has made and the value does not hold is freed again, as of the
-/// variants of an enum that did not fit.
+/// Makes a value by a call in which collections are put into a transaction. What the call has made
+/// and the value does not hold is freed again, as of the variants of an enum that did not fit.
 ///
 /// # Errors
-/// The pool's; those of the call, as an abort that says what is wrong. Where something was changed the transaction can only be aborted.
+/// The pool's; those of the call, as an abort that says what is wrong. Where something was changed
+/// the transaction can only be aborted.
 pub(crate) fn putting<S: Store, T: Persistent, E: std::fmt::Display>(
     tx: &mut S,
     call: impl FnOnce() -> Result<T, E>,
@@ -262,14 +265,16 @@ pub(crate) fn putting<S: Store, T: Persistent, E: std::fmt::Display>(
     })
 }
 
-/// Changes what this thread puts collections into; `None` outside of [`putting`]. After the first failure
-/// nothing is done, and all fail as that did: untagged enums go on with their other variants.
+/// Changes what this thread puts collections into; `None` outside of [`putting`]. After the first
+/// failure nothing is done, and all fail as that did: untagged enums go on with their other
+/// variants.
 pub(crate) fn with_target<R>(work: impl FnOnce(&mut Target<'_>) -> Result<R, Error>) -> Option<Result<R, String>> {
     let mut target = TARGET.get()?;
     // Whoever asks meanwhile finds nothing, so that there is one reference.
     let _back = Back::after(&TARGET, None);
-    // SAFETY: `putting` has lent it alone, and takes the pointer away before what it points to goes; no other reference exists, and no lifetime of it
-    // leaves `work`, which is written for any.
+    // SAFETY: `putting` has lent it alone, and takes the pointer away before what it points to
+    // goes; no other reference exists, and no lifetime of it leaves `work`, which is written for
+    // any.
     let target = unsafe { target.as_mut() };
     if let Some(failed) = &target.failed {
         return Some(Err(failed.to_string()));

@@ -241,12 +241,30 @@ fn explore_recorded(recorded: &Recorded, limits: Limits) -> (Report, Option<Fail
     (explorer.report, failure)
 }
 
-/// What was explored, the number of schedules, and the program that failed with its schedule.
-pub type Scheduled = (Report, u64, Option<(Program, Failure)>);
+/// Schedules that a program ran by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedules {
+    /// Its crashes were explored.
+    pub explored: u64,
+    /// Its steps were those of an explored one, in the same places, so that its crashes were not
+    /// explored. The values that it stored were not compared.
+    pub same_shape: u64,
+}
+
+impl Schedules {
+    /// All by which it ran.
+    pub fn run(self) -> u64 {
+        self.explored + self.same_shape
+    }
+}
+
+/// What was explored, the schedules, and the program that failed with its schedule.
+pub type Scheduled = (Report, Schedules, Option<(Program, Failure)>);
 
 /// Explores a program of two threads by every schedule with at most so many switches where a thread
 /// could have gone on, and at most so many schedules. Beside a reader, who stores nothing, a
-/// program does the same by most of them: what it did before is not explored again.
+/// program does the same steps by most of them: crashes of one whose [`Trace::shape`] was explored
+/// are left out, and counted so. What its reader saw is compared by every schedule.
 ///
 /// # Errors
 /// The program itself failed.
@@ -256,10 +274,10 @@ pub fn explore_schedules(
     switches: usize,
     schedules: u64,
 ) -> Result<Scheduled, String> {
-    let (mut total, mut done) = (Report::default(), 0);
+    let (mut total, mut done) = (Report::default(), Schedules::default());
     let mut waiting = VecDeque::from([program.schedule.clone()]);
     let mut traces: Vec<Trace> = Vec::new();
-    while let Some(schedule) = waiting.pop_front().filter(|_| done < schedules) {
+    while let Some(schedule) = waiting.pop_front().filter(|_| done.run() < schedules) {
         let next = schedule.last().map_or(0, |last| last + 1);
         let program = Program { schedule, ..program.clone() };
         let recorded = program.record()?;
@@ -267,13 +285,14 @@ pub fn explore_schedules(
             let more = |at: usize| program.schedule.iter().copied().chain([at]).collect();
             waiting.extend((next..recorded.turns).map(more));
         }
-        done += 1;
         if program.reader.is_some() {
             if traces.iter().any(|trace| trace.shape() == recorded.trace.shape()) {
+                done.same_shape += 1;
                 continue;
             }
             traces.push(recorded.trace.clone());
         }
+        done.explored += 1;
         let (report, failure) = explore_recorded(&recorded, limits);
         total += report;
         if let Some(failure) = failure {

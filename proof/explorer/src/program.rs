@@ -161,6 +161,8 @@ pub struct Recorded {
     pub turns: usize,
     /// Transactions that did not fit into the pool or its log, and were taken back.
     pub refused: usize,
+    /// Snapshots of its reader that were taken within a transaction, or that one was over beside.
+    pub overlapped: usize,
 }
 
 /// Knows every state that the program was in.

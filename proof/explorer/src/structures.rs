@@ -248,6 +248,8 @@ struct Running<'a, S: Explored> {
     over: [AtomicUsize; 2],
     /// Transactions that did not fit.
     refused: AtomicUsize,
+    /// Snapshots that a transaction ran beside.
+    overlapped: AtomicUsize,
 }
 
 impl<S: Explored> Running<'_, S> {
@@ -369,6 +371,8 @@ impl<S: Explored> Running<'_, S> {
                     }
                 };
                 let [Some(first), Some(second)] = found else { return Err("the reader finds no root".into()) };
+                let is_beside = over < begun || over < self.over[0].load(Ordering::Relaxed);
+                self.overlapped.fetch_add(usize::from(is_beside), Ordering::Relaxed);
                 Ok(Seen { found: [first, second], possible: (over, begun) })
             })
             .collect()
@@ -474,6 +478,7 @@ where
         beside: program.reader.is_some().then_some(&*scheduler),
         over: Default::default(),
         refused: AtomicUsize::new(0),
+        overlapped: AtomicUsize::new(0),
     };
     let mut model = contents::<S>(&pool, 0)?;
     for transaction in &program.before {
@@ -493,14 +498,14 @@ where
             return Err(format!("thread {thread} sees something else than its model"));
         }
     }
-    let refused = running.refused.into_inner();
+    let (refused, overlapped) = (running.refused.into_inner(), running.overlapped.into_inner());
     // Closing is cut, too.
     pool.close().map_err(say)?;
     memory.allow(states.iter().map(|states| (states.len() - 1, states.len() - 1)).collect());
     let mut trace = memory.trace();
     program.leave_out.into_iter().try_for_each(|number| leave_out(&mut trace, number))?;
     let checker = Box::new(Check::<S> { kind, others, states });
-    Ok(Recorded { trace, words: bytes as usize / 8, checker, turns: scheduler.turns(), refused })
+    Ok(Recorded { trace, words: bytes as usize / 8, checker, turns: scheduler.turns(), refused, overlapped })
 }
 
 /// Takes a step out of a trace, as if the library had forgotten it, or as if a command were lost.

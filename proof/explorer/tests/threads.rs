@@ -31,8 +31,8 @@ fn by_every_schedule(pool: Kind) {
     if let Some((program, failure)) = failure {
         panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
     }
-    println!("{pool:?}: {schedules} schedules of two threads: {report}");
-    assert!(schedules > 10 && schedules < most, "{schedules} schedules: at {most} some are left out");
+    println!("{pool:?}: {schedules:?} of two threads: {report}");
+    assert!(schedules.explored > 10 && schedules.run() < most, "{schedules:?}: at {most} some are left out");
 }
 
 #[test]

@@ -13,9 +13,11 @@
 
 // What the program's stores go to.
 enum nearpm_mode {
-    // A volatile copy of the pool: a private mapping of the file. What a commit names is logged, durable with one fence.
+    // A volatile copy of the pool: a private mapping of the file. What a commit names is logged,
+    // durable with one fence.
     NEARPM_WORKING_COPY = 0,
-    // Persistent memory itself: each range is durable in the log before the program may store. Not on ordinary files.
+    // Persistent memory itself: each range is durable in the log before the program may store. Not
+    // on ordinary files.
     NEARPM_IN_PLACE = 1,
 };
 
@@ -29,8 +31,9 @@ enum nearpm_mechanism {
     NEARPM_BY_REDO = 2,
     // Pages of 4 KiB are copied before they are stored to. On a card commands copy them.
     NEARPM_BY_CHECKPOINT = 3,
-    // Pages of 4 KiB are copied aside and stored to there, and all references switch at once. On a card commands copy and switch. The pool has pages to
-    // spare, an eighth of its heap, if it is created with this; the working copy is of all bytes in use.
+    // Pages of 4 KiB are copied aside and stored to there, and all references switch at once. On a
+    // card commands copy and switch. The pool has pages to spare, an eighth of its heap, if it is
+    // created with this; the working copy is of all bytes in use.
     NEARPM_BY_SHADOW = 4,
 };
 
@@ -48,20 +51,24 @@ enum nearpm_executor {
 enum nearpm_durability {
     // A commit that has returned survives.
     NEARPM_DURABLE = 0,
-    // A commit that has returned survives from the next `nearpm_wait_durable` on; until then a crash takes back the newest ones. For
-    // working copies of ordinary files and those with a mechanism, elsewhere as `NEARPM_DURABLE`.
+    // A commit that has returned survives from the next `nearpm_wait_durable` on; until then a
+    // crash takes back the newest ones. For working copies of ordinary files and those with a
+    // mechanism, elsewhere as `NEARPM_DURABLE`.
     NEARPM_ASYNCHRONOUS = 1,
 };
 
-// What a pool on an ordinary file survives. A pool on a DAX file system survives power cuts in any case.
+// What a pool on an ordinary file survives. A pool on a DAX file system survives power cuts in any
+// case.
 enum nearpm_survives {
     // A power cut: what must be durable is synchronised with the medium.
     NEARPM_POWER_CUT = 0,
     // A crash of the process alone: nothing is synchronised.
     NEARPM_PROCESS_CRASH = 1,
-    // A power cut, if the program is right that the file lies in persistent memory although the system does not say so.
+    // A power cut, if the program is right that the file lies in persistent memory although the
+    // system does not say so.
     NEARPM_AS_PERSISTENT_MEMORY = 2,
-    // As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as well (eADR): nothing is written back.
+    // As `NEARPM_AS_PERSISTENT_MEMORY`, where the power supply saves the processors' caches as
+    // well (eADR): nothing is written back.
     NEARPM_AS_PERSISTENT_CACHES = 3,
 };
 
@@ -69,7 +76,8 @@ enum nearpm_survives {
 enum NearPM_code {
     // No error.
     NEARPM_OK = 0,
-    // An argument makes no sense: a null pointer, a size of zero, a bad name or option, a handle that is none.
+    // An argument makes no sense: a null pointer, a size of zero, a bad name or option, a handle
+    // that is none.
     NEARPM_EINVAL = 1,
     // The pool does not exist, or no pool has this identifier.
     NEARPM_ENOENT = 2,
@@ -111,15 +119,17 @@ struct nearpm_options {
     uint32_t durability;
     // A value of `enum nearpm_survives`.
     uint32_t survives;
-    // 1: every page gets its memory at open, so that no transaction pays for a page fault; of a working copy that takes as much
-    // memory as the pool has bytes.
+    // 1: every page gets its memory at open, so that no transaction pays for a page fault; of a
+    // working copy that takes as much memory as the pool has bytes.
     uint32_t prefault;
     // At creation: the identifier of the pool; 0: a random one.
     uint32_t id;
-    // At opening, 1: for reading, together with other processes that do, and without changing the file. A store ends the process.
+    // At opening, 1: for reading, together with other processes that do, and without changing the
+    // file. A store ends the process.
     uint32_t read_only;
-    // 1: faults of the program are looked for and printed to standard error: stores that are not made durable, not added, or made durable
-    // twice. It takes twice the memory of the pool, and time.
+    // 1: faults of the program are looked for and printed to standard error: stores that are not
+    // made durable, not added, or made durable twice. It takes twice the memory of the pool, and
+    // time.
     uint32_t lint;
     // A value of `enum nearpm_mechanism`.
     uint32_t mechanism;
@@ -157,7 +167,8 @@ struct nearpm_info {
 
 // What a direct pool has done since it was opened.
 struct nearpm_statistics {
-    // Transactions that were committed, read-only ones and the library's own for `nearpm_alloc` and the like included.
+    // Transactions that were committed, read-only ones and the library's own for `nearpm_alloc`
+    // and the like included.
     uint64_t transactions;
     // Transactions that were taken back.
     uint64_t aborts;
@@ -205,16 +216,17 @@ extern "C" {
 
 // Creates a direct pool in a file and opens it.
 //
-// The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a file that exists and whose first page is
-// blank. `options` may be `NULL`, for a working copy with durable commits that survive power cuts. `*pool` names the pool until
-// `nearpm_close`, for all threads; it is `NULL` after a failure.
+// The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a
+// file that exists and whose first page is blank. `options` may be `NULL`, for a working copy with
+// durable commits that survive power cuts. `*pool` names the pool until `nearpm_close`, for all
+// threads; it is `NULL` after a failure.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
 //
 // # Errors
-// - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or that this file cannot have, or fewer
-//   bytes than a pool needs.
+// - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or
+//   that this file cannot have, or fewer bytes than a pool needs.
 // - `NEARPM_EEXIST`: there is something at this path.
 // - `NEARPM_ENOSPC`: the medium has not that many bytes free.
 // - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
@@ -227,15 +239,13 @@ extern "C" {
 // struct nearpm_options options = {.mode = NEARPM_WORKING_COPY, .survives = NEARPM_PROCESS_CRASH};
 // int code = nearpm_create("/tmp/a.pool", 64 << 20, &options, &pool);
 // ```
-int nearpm_create(const char *path,
-                  uint64_t bytes,
-                  const struct nearpm_options *options,
-                  struct nearpm_pool **pool);
+int nearpm_create(const char *path, uint64_t bytes, const struct nearpm_options *options, struct nearpm_pool **pool);
 
 // Opens a direct pool, recovering it first.
 //
-// What transactions committed is there, what others did is not. A pool is open once at a time, in one process, unless all open it for
-// reading. `options` may be `NULL` and may differ from those at creation. `*pool` is `NULL` after a failure.
+// What transactions committed is there, what others did is not. A pool is open once at a time, in
+// one process, unless all open it for reading. `options` may be `NULL` and may differ from those
+// at creation. `*pool` is `NULL` after a failure.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -243,20 +253,21 @@ int nearpm_create(const char *path,
 // # Errors
 // - `NEARPM_ENOENT`: there is nothing at this path.
 // - `NEARPM_EBUSY`: the pool is open already; the message says in which process.
-// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was changed.
-// - `NEARPM_EINVAL`: a null pointer, or an option that makes no sense or that this file cannot have.
+// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was
+//   changed.
+// - `NEARPM_EINVAL`: a null pointer, or an option that makes no sense or that this file cannot
+//   have.
 // - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 //
 // # Safety
 // `path` is `NULL` or a string, `options` is `NULL` or readable, `pool` is `NULL` or writable.
-int nearpm_open(const char *path,
-                const struct nearpm_options *options,
-                struct nearpm_pool **pool);
+int nearpm_open(const char *path, const struct nearpm_options *options, struct nearpm_pool **pool);
 
 // Closes a direct pool.
 //
-// What was stored and never made durable becomes durable as well. Pointers into the pool are invalid from then on. After a failure of the
-// medium the pool is closed all the same, and recovered when it is opened again. A process that ends without closing loses nothing that was
+// What was stored and never made durable becomes durable as well. Pointers into the pool are
+// invalid from then on. After a failure of the medium the pool is closed all the same, and
+// recovered when it is opened again. A process that ends without closing loses nothing that was
 // committed.
 //
 // # Returns
@@ -264,14 +275,16 @@ int nearpm_open(const char *path,
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool.
-// - `NEARPM_EBUSY`: a transaction is open on it, or another thread is in a call: the pool stays open.
+// - `NEARPM_EBUSY`: a transaction is open on it, or another thread is in a call: the pool stays
+//   open.
 // - `NEARPM_ESYSTEM`: the medium refused.
 int nearpm_close(struct nearpm_pool *pool);
 
 // Begins a transaction on a direct pool.
 //
-// It belongs to the calling thread, and ends with `nearpm_tx_commit` or `nearpm_tx_abort`; one that is open when its thread ends is taken
-// back. A thread may have several, also on one pool; two open transactions must not add the same bytes.
+// It belongs to the calling thread, and ends with `nearpm_tx_commit` or `nearpm_tx_abort`; one
+// that is open when its thread ends is taken back. A thread may have several, also on one pool;
+// two open transactions must not add the same bytes.
 //
 // # Returns
 // `NEARPM_OK` with the transaction in `*tx`, or the code of the failure with `NULL` there.
@@ -296,13 +309,13 @@ int nearpm_close(struct nearpm_pool *pool);
 //     nearpm_tx_abort(tx);
 // }
 // ```
-int nearpm_tx_begin(struct nearpm_pool *pool,
-                    struct nearpm_tx **tx);
+int nearpm_tx_begin(struct nearpm_pool *pool, struct nearpm_tx **tx);
 
 // Tells that the program is about to change a range.
 //
-// Must be called before the program stores there. An abort or a crash gives the bytes back as they are now; a commit makes them durable as they
-// are then. Bytes that were added before, or that belong to an object that the transaction allocated, cost nothing.
+// Must be called before the program stores there. An abort or a crash gives the bytes back as they
+// are now; a commit makes them durable as they are then. Bytes that were added before, or that
+// belong to an object that the transaction allocated, cost nothing.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure: the range was not added, and the transaction goes on.
@@ -311,9 +324,7 @@ int nearpm_tx_begin(struct nearpm_pool *pool,
 // - `NEARPM_EINVAL`: no open transaction of this thread, or no bytes.
 // - `NEARPM_ERANGE`: the range leaves the part of the pool that objects lie in.
 // - `NEARPM_ENOSPC`: no room for the log.
-int nearpm_tx_add(struct nearpm_tx *tx,
-                  const void *address,
-                  uint64_t bytes);
+int nearpm_tx_add(struct nearpm_tx *tx, const void *address, uint64_t bytes);
 
 // Tells that the program is about to change several ranges.
 //
@@ -341,7 +352,8 @@ int nearpm_tx_add_all(struct nearpm_tx *tx, const struct nearpm_range *ranges, s
 
 // Makes a range durable with the commit, and keeps no old bytes.
 //
-// For bytes that nobody reads if the transaction does not commit: after an abort or a crash they may be old or new.
+// For bytes that nobody reads if the transaction does not commit: after an abort or a crash they
+// may be old or new.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure: the range was not added, and the transaction goes on.
@@ -353,11 +365,12 @@ int nearpm_tx_add_new(struct nearpm_tx *tx, const void *address, uint64_t bytes)
 
 // Allocates an object, with the commit.
 //
-// Its bytes are what the space held before; what they are at the commit becomes durable with it. It need not be added. A size that is a
-// multiple of 16, 64 or 4096 gives an address that is one.
+// Its bytes are what the space held before; what they are at the commit becomes durable with it.
+// It need not be added. A size that is a multiple of 16, 64 or 4096 gives an address that is one.
 //
 // # Returns
-// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated, and the transaction goes on.
+// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated,
+// and the transaction goes on.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread, no bytes, or a null pointer.
@@ -365,16 +378,15 @@ int nearpm_tx_add_new(struct nearpm_tx *tx, const void *address, uint64_t bytes)
 //
 // # Safety
 // `object` is `NULL` or writable.
-int nearpm_tx_alloc(struct nearpm_tx *tx,
-                    uint64_t bytes,
-                    void **object);
+int nearpm_tx_alloc(struct nearpm_tx *tx, uint64_t bytes, void **object);
 
 // Allocates an object of zeros, with the commit.
 //
 // Otherwise as `nearpm_tx_alloc`.
 //
 // # Returns
-// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated, and the transaction goes on.
+// `NEARPM_OK` with the address in `*object`, or the code of the failure: nothing was allocated,
+// and the transaction goes on.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread, no bytes, or a null pointer.
@@ -382,14 +394,12 @@ int nearpm_tx_alloc(struct nearpm_tx *tx,
 //
 // # Safety
 // `object` is `NULL` or writable.
-int nearpm_tx_zalloc(struct nearpm_tx *tx,
-                     uint64_t bytes,
-                     void **object);
+int nearpm_tx_zalloc(struct nearpm_tx *tx, uint64_t bytes, void **object);
 
 // Frees an object, with the commit.
 //
-// Also one that the same transaction allocated. Until the commit its bytes stay as they are. The root can only be freed after
-// `nearpm_tx_set_root` of another one.
+// Also one that the same transaction allocated. Until the commit its bytes stay as they are. The
+// root can only be freed after `nearpm_tx_set_root` of another one.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure: nothing was freed, and the transaction goes on.
@@ -397,8 +407,7 @@ int nearpm_tx_zalloc(struct nearpm_tx *tx,
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread, or the object is the root.
 // - `NEARPM_ERANGE`: the address is not that of an object (freed twice, or never allocated).
-int nearpm_tx_free(struct nearpm_tx *tx,
-                   void *object);
+int nearpm_tx_free(struct nearpm_tx *tx, void *object);
 
 // Makes an object the root, with the commit.
 //
@@ -409,26 +418,31 @@ int nearpm_tx_free(struct nearpm_tx *tx,
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread.
-// - `NEARPM_ERANGE`: the address is not that of an object that this transaction or a committed one allocated.
+// - `NEARPM_ERANGE`: the address is not that of an object that this transaction or a committed one
+//   allocated.
 int nearpm_tx_set_root(struct nearpm_tx *tx, void *object);
 
 // Commits a transaction: all of it becomes durable, and the transaction has ended.
 //
 // # Returns
-// `NEARPM_OK`, or the code of the failure: all of it was taken back, and the transaction has ended as well.
+// `NEARPM_OK`, or the code of the failure: all of it was taken back, and the transaction has ended
+// as well.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread.
 // - `NEARPM_ENOSPC`: no room for the log.
-// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused; whether the transaction survives shows when the pool is opened again.
+// - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused; whether the transaction survives
+//   shows when the pool is opened again.
 int nearpm_tx_commit(struct nearpm_tx *tx);
 
 // Takes a transaction back, and ends it.
 //
-// Ranges get the bytes that they had when they were added, objects that were allocated are gone, objects that were freed are there.
+// Ranges get the bytes that they had when they were added, objects that were allocated are gone,
+// objects that were freed are there.
 //
 // # Returns
-// `NEARPM_OK`, or the code of the failure: the transaction has ended, and the pool must be opened again.
+// `NEARPM_OK`, or the code of the failure: the transaction has ended, and the pool must be opened
+// again.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open transaction of this thread.
@@ -437,8 +451,8 @@ int nearpm_tx_abort(struct nearpm_tx *tx);
 
 // Gives the address of an offset in a direct pool.
 //
-// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is the null pointer. A program may as well
-// add to `base` of `struct nearpm_info`.
+// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is
+// the null pointer. A program may as well add to `base` of `struct nearpm_info`.
 //
 // # Returns
 // The address; `NULL` for 0 and after a failure.
@@ -446,8 +460,7 @@ int nearpm_tx_abort(struct nearpm_tx *tx);
 // # Errors
 // - `NEARPM_EINVAL`: no open pool.
 // - `NEARPM_ERANGE`: the offset is not in the pool.
-void *nearpm_direct(const struct nearpm_pool *pool,
-                    uint64_t offset);
+void *nearpm_direct(const struct nearpm_pool *pool, uint64_t offset);
 
 // Gives the offset of an address in a direct pool.
 //
@@ -461,11 +474,12 @@ uint64_t nearpm_offset(const struct nearpm_pool *pool, const void *address);
 
 // Gives the root of a direct pool: the object from which the program finds all others.
 //
-// If there is none and `bytes` is not 0, an object of so many zeros is made and becomes the root, atomically and durably. With `bytes` 0 the
-// root is given as it is.
+// If there is none and `bytes` is not 0, an object of so many zeros is made and becomes the root,
+// atomically and durably. With `bytes` 0 the root is given as it is.
 //
 // # Returns
-// `NEARPM_OK` with the address in `*root` (`NULL` if there is no root and `bytes` is 0), or the code of the failure.
+// `NEARPM_OK` with the address in `*root` (`NULL` if there is no root and `bytes` is 0), or the
+// code of the failure.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, or a null pointer.
@@ -481,18 +495,18 @@ uint64_t nearpm_offset(const struct nearpm_pool *pool, const void *address);
 // struct list { uint64_t first, length; } *list;
 // int code = nearpm_root(pool, sizeof *list, (void **)&list);
 // ```
-int nearpm_root(struct nearpm_pool *pool,
-                uint64_t bytes,
-                void **root);
+int nearpm_root(struct nearpm_pool *pool, uint64_t bytes, void **root);
 
 // Allocates an object and stores its offset, atomically and durably.
 //
-// `contents` becomes what the object holds; `NULL`: zeros. If `*place` lies in the pool, a crash leaves both the object and its offset there, or
-// neither, so that no object is lost; it may also lie in ordinary memory. Inside of a transaction that has added or changed `*place`
-// use `nearpm_tx_alloc`: this call is a transaction of its own.
+// `contents` becomes what the object holds; `NULL`: zeros. If `*place` lies in the pool, a crash
+// leaves both the object and its offset there, or neither, so that no object is lost; it may also
+// lie in ordinary memory. Inside of a transaction that has added or changed `*place` use
+// `nearpm_tx_alloc`: this call is a transaction of its own.
 //
 // # Returns
-// `NEARPM_OK` with the object's offset in `*place`, or the code of the failure: nothing was allocated or stored.
+// `NEARPM_OK` with the object's offset in `*place`, or the code of the failure: nothing was
+// allocated or stored.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, a null pointer, or no bytes.
@@ -511,29 +525,26 @@ int nearpm_root(struct nearpm_pool *pool,
 // int code = nearpm_alloc(pool, 6, "hello", &list->first);
 // if (code == NEARPM_OK) puts(nearpm_direct(pool, list->first));
 // ```
-int nearpm_alloc(struct nearpm_pool *pool,
-                 uint64_t bytes,
-                 const void *contents,
-                 uint64_t *place);
+int nearpm_alloc(struct nearpm_pool *pool, uint64_t bytes, const void *contents, uint64_t *place);
 
 // Frees the object whose offset is in `*place`, and stores 0 there, atomically and durably.
 //
-// If `*place` is 0 nothing is done. It may lie in the pool or in ordinary memory. The root can only be freed after `nearpm_tx_set_root` of
-// another one.
+// If `*place` is 0 nothing is done. It may lie in the pool or in ordinary memory. The root can
+// only be freed after `nearpm_tx_set_root` of another one.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure: nothing was freed or stored.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, a null pointer, or the object is the root.
-// - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or `place` is not a multiple of 8.
+// - `NEARPM_ERANGE`: the offset is not that of an object (freed twice, or never allocated), or
+//   `place` is not a multiple of 8.
 // - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 //
 // # Safety
 // `place` is `NULL` or readable and writable.
-int nearpm_free(struct nearpm_pool *pool,
-                uint64_t *place);
+int nearpm_free(struct nearpm_pool *pool, uint64_t *place);
 
 // Gives the bytes that an object has, at least those that were asked for.
 //
@@ -550,10 +561,12 @@ int nearpm_usable_size(const struct nearpm_pool *pool, const void *object, uint6
 
 // Gives the object that follows another one, in the order of addresses.
 //
-// `NULL` for `after`: the first. The root is among them; what open transactions have allocated is not.
+// `NULL` for `after`: the first. The root is among them; what open transactions have allocated is
+// not.
 //
 // # Returns
-// `NEARPM_OK` with the address in `*object`, `NULL` behind the last one; or the code of the failure.
+// `NEARPM_OK` with the address in `*object`, `NULL` behind the last one; or the code of the
+// failure.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, or a null pointer.
@@ -572,8 +585,8 @@ int nearpm_next(const struct nearpm_pool *pool, const void *after, void **object
 
 // Makes a range durable that the program has stored outside of transactions.
 //
-// From a working copy a range of up to 64 KiB becomes durable all together or not at all. Bytes that an open transaction has added
-// become durable with its commit, without this call.
+// From a working copy a range of up to 64 KiB becomes durable all together or not at all. Bytes
+// that an open transaction has added become durable with its commit, without this call.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -584,30 +597,27 @@ int nearpm_next(const struct nearpm_pool *pool, const void *after, void **object
 // - `NEARPM_ENOSPC`: no room for the log.
 // - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
-int nearpm_persist(struct nearpm_pool *pool,
-                   const void *address,
-                   uint64_t bytes);
+int nearpm_persist(struct nearpm_pool *pool, const void *address, uint64_t bytes);
 
 // Makes several ranges durable that the program has stored outside of transactions.
 //
-// As `nearpm_persist` of each of them, with one fence for all. From a working copy they become durable all together or not at all, unless one of
-// them has more than 64 KiB.
+// As `nearpm_persist` of each of them, with one fence for all. From a working copy they become
+// durable all together or not at all, unless one of them has more than 64 KiB.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
 //
 // # Errors
 // - `NEARPM_EINVAL`: no open pool, no ranges, or one without bytes.
-// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made durable.
+// - `NEARPM_ERANGE`: a range leaves the part of the pool that objects lie in; none was made
+//   durable.
 // - `NEARPM_ENOSPC`: no room for the log.
 // - `NEARPM_EACCES`: the pool was opened for reading.
 // - `NEARPM_ESYSTEM`, `NEARPM_EPOISONED`: the medium refused.
 //
 // # Safety
 // `ranges` is `NULL` or points to `count` ranges.
-int nearpm_persist_all(struct nearpm_pool *pool,
-                       const struct nearpm_range *ranges,
-                       size_t count);
+int nearpm_persist_all(struct nearpm_pool *pool, const struct nearpm_range *ranges, size_t count);
 
 // Waits until every asynchronous commit that has returned is durable.
 //
@@ -642,7 +652,8 @@ int nearpm_get_info(const struct nearpm_pool *pool, struct nearpm_info *info, si
 
 // Says what a direct pool has done since it was opened.
 //
-// `size` is `sizeof *statistics`: fields that the library does not know become 0. Counting costs nothing and cannot be turned off.
+// `size` is `sizeof *statistics`: fields that the library does not know become 0. Counting costs
+// nothing and cannot be turned off.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -652,14 +663,12 @@ int nearpm_get_info(const struct nearpm_pool *pool, struct nearpm_info *info, si
 //
 // # Safety
 // `statistics` is `NULL` or has `size` writable bytes.
-int nearpm_get_statistics(const struct nearpm_pool *pool,
-                          struct nearpm_statistics *statistics,
-                          size_t size);
+int nearpm_get_statistics(const struct nearpm_pool *pool, struct nearpm_statistics *statistics, size_t size);
 
 // Says how full a direct pool is, and in which pieces.
 //
-// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the pool is looked through, which takes time
-// in large pools.
+// `size` is `sizeof *heap`: fields that the library does not know become 0. The whole index of the
+// pool is looked through, which takes time in large pools.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -669,14 +678,12 @@ int nearpm_get_statistics(const struct nearpm_pool *pool,
 //
 // # Safety
 // `heap` is `NULL` or has `size` writable bytes.
-int nearpm_get_heap(const struct nearpm_pool *pool,
-                    struct nearpm_heap *heap,
-                    size_t size);
+int nearpm_get_heap(const struct nearpm_pool *pool, struct nearpm_heap *heap, size_t size);
 
 // Says what the recovery found and did when a direct pool was opened.
 //
-// `size` is `sizeof *recovery`: fields that the library does not know become 0. All zeros: the pool had been closed in order, or nothing was
-// under way.
+// `size` is `sizeof *recovery`: fields that the library does not know become 0. All zeros: the
+// pool had been closed in order, or nothing was under way.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -686,14 +693,12 @@ int nearpm_get_heap(const struct nearpm_pool *pool,
 //
 // # Safety
 // `recovery` is `NULL` or has `size` writable bytes.
-int nearpm_get_recovery(const struct nearpm_pool *pool,
-                        struct nearpm_recovery *recovery,
-                        size_t size);
+int nearpm_get_recovery(const struct nearpm_pool *pool, struct nearpm_recovery *recovery, size_t size);
 
 // Gives the code of this thread's last failure.
 //
-// Calls that succeed leave it as it was. Functions that give a code give the same one; this is for those that give a pointer or an
-// offset.
+// Calls that succeed leave it as it was. Functions that give a code give the same one; this is for
+// those that give a pointer or an offset.
 //
 // # Returns
 // A value of `enum NearPM_code`, `NEARPM_OK` if no call of this thread has failed.
@@ -705,7 +710,8 @@ int nearpm_errno(void);
 // Gives the text of this thread's last failure: what went wrong, where, and what to do.
 //
 // # Returns
-// A text that is valid until the next failure of this thread; an empty one if no call of this thread has failed.
+// A text that is valid until the next failure of this thread; an empty one if no call of this
+// thread has failed.
 //
 // # Errors
 // None.
@@ -742,7 +748,8 @@ int NearPM_init_device(const char *device_path);
 
 // Creates a pool for primitives in a file and opens it.
 //
-// `*pool_id` names it from then on. The file must not exist, and is gone again when the call fails.
+// `*pool_id` names it from then on. The file must not exist, and is gone again when the call
+// fails.
 //
 // # Returns
 // 0, or -1 after a failure.
@@ -790,7 +797,8 @@ int NearPM_pool_close(uint32_t pool_id);
 
 // Gives the address of an offset in a pool for primitives.
 //
-// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is the null pointer.
+// Addresses change from run to run, offsets do not: references in a pool are offsets. Offset 0 is
+// the null pointer.
 //
 // # Returns
 // The address; `NULL` for 0 and after a failure.
@@ -870,8 +878,9 @@ int NearPM_persist(uint32_t pool_id, const void *address, uint64_t size);
 
 // Undo logging: logs the old value of a range.
 //
-// The program may then store to it; `NearPM_commit_log` makes what it stored durable and keeps it, and until then a power cut restores the old value. The log of a
-// `thread_id` is used by one thread at a time, and two open logs must not cover the same bytes.
+// The program may then store to it; `NearPM_commit_log` makes what it stored durable and keeps it,
+// and until then a power cut restores the old value. The log of a `thread_id` is used by one
+// thread at a time, and two open logs must not cover the same bytes.
 //
 // # Returns
 // 0, or -1 after a failure.
@@ -882,10 +891,7 @@ int NearPM_persist(uint32_t pool_id, const void *address, uint64_t size);
 // - `NEARPM_EINVAL`: no bytes.
 // - `NEARPM_ELOG`: no log for this thread number, its log is full, or holds something else.
 // - `NEARPM_EPOISONED`, `NEARPM_ESYSTEM`: an earlier failure, or the medium refused.
-int NearPM_undolog_create(uint32_t pool_id,
-                          uint16_t thread_id,
-                          const void *old_data_ptr,
-                          uint64_t size);
+int NearPM_undolog_create(uint32_t pool_id, uint16_t thread_id, const void *old_data_ptr, uint64_t size);
 
 // Redo logging: puts a new value into the log.
 //
@@ -911,8 +917,8 @@ void *NearPM_redolog_create(uint32_t pool_id,
 
 // Redo logging: applies an entry of the log.
 //
-// The first call commits every value in the log of the thread, all or none. The destinations must not be touched until
-// `NearPM_commit_log`.
+// The first call commits every value in the log of the thread, all or none. The destinations must
+// not be touched until `NearPM_commit_log`.
 //
 // # Returns
 // 0, or -1 after a failure.
@@ -967,7 +973,8 @@ int NearPM_ckpoint_create(uint32_t pool_id, uint16_t thread_id, const void *old_
 
 // Shadow paging: copies whole 4 KiB pages to new ones.
 //
-// The program stores to the copy, persists it, and switches the reference to it by `NearPM_switch_page`.
+// The program stores to the copy, persists it, and switches the reference to it by
+// `NearPM_switch_page`.
 //
 // # Returns
 // The copy, or `NULL` after a failure.
@@ -982,18 +989,18 @@ void *NearPM_shadowcpy(uint32_t pool_id, uint16_t thread_id, const void *page_pt
 
 // Shadow paging: makes a reference name the copy.
 //
-// `*reference`, an offset in the pool, becomes that of `copy`, and what it named before is freed; both or neither, and durably.
+// `*reference`, an offset in the pool, becomes that of `copy`, and what it named before is freed;
+// both or neither, and durably.
 //
 // # Returns
 // 0, or -1 after a failure.
 //
 // # Errors
 // - `NEARPM_ENOENT`: no pool with this identifier is open.
-// - `NEARPM_ERANGE`: the reference does not lie in the pool, is not a multiple of 8, or names no object, or the copy is none.
+// - `NEARPM_ERANGE`: the reference does not lie in the pool, is not a multiple of 8, or names no
+//   object, or the copy is none.
 // - `NEARPM_EPOISONED`, `NEARPM_ESYSTEM`: an earlier failure, or the medium refused.
-int NearPM_switch_page(uint32_t pool_id,
-                       uint64_t *reference,
-                       void *copy);
+int NearPM_switch_page(uint32_t pool_id, uint64_t *reference, void *copy);
 
 // Gives the code of this thread's last failure: the same as `nearpm_errno`.
 //
@@ -1007,7 +1014,8 @@ int NearPM_errno(void);
 // Gives the text of this thread's last failure: the same as `nearpm_errormsg`.
 //
 // # Returns
-// A text that is valid until the next failure of this thread; an empty one if no call of this thread has failed.
+// A text that is valid until the next failure of this thread; an empty one if no call of this
+// thread has failed.
 //
 // # Errors
 // None.

@@ -165,8 +165,8 @@ struct nearpm_page_status {
     uint32_t last_bad_tag; /* 20: Tag of the last refused or failed command. */
     uint8_t last_bad_status; /* 24: Status code of the last refused or failed command. */
     uint8_t reserved[1]; /* 25: Reserved zero. */
-    uint16_t latched; /* 26: Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is 0, no log has failed so far, and */
-    uint16_t parked; /* 28: Mapping entries that have a command which waits, may have to wait or has waited for other devices or behind such a command, one bit */
+    uint16_t latched; /* 26: Mapping entries of the card whose (pool, thread) is latched, one bit each: where this is */
+    uint16_t parked; /* 28: Mapping entries that have a command which waits, may have to wait or has waited for */
     uint8_t reserved_middle[2]; /* 30: Reserved zeros. */
     uint64_t order; /* 32: Order number of the last accepted item of the card. */
     uint32_t stores_lost; /* 40: [`crate::registers::STORES_LOST`]: where this is 0, memory has refused no store so far. */
@@ -207,7 +207,7 @@ struct nearpm_save_head {
     uint32_t firmware_crc; /* 24: Checksum of the firmware that accepted the items. */
     uint8_t device; /* 28: Number of the device, for the participants of what is replayed. */
     uint8_t reserved[3]; /* 29: Reserved zeros. */
-    uint32_t stores_lost; /* 32: [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in [`crate::registers::state::LOSS`]. */
+    uint32_t stores_lost; /* 32: [`crate::registers::STORES_LOST`]: where it is not 0, the boot ends in */
     uint8_t reserved_middle[4]; /* 36: Reserved zeros. */
     uint64_t lost_first; /* 40: Lowest device address of a lost store. */
     uint64_t lost_last; /* 48: Highest device address of a lost store. */
@@ -218,7 +218,7 @@ _Static_assert(sizeof(struct nearpm_save_head) == 64, "save_head");
 
 /* One entry of the address mapping table, as saved. */
 struct nearpm_saved_mapping {
-    uint8_t flags; /* 0: Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a function-level reset came: the entry goes with */
+    uint8_t flags; /* 0: Bit 0 in use, bit 1 latched after a failed log, bit 2 an unmap was accepted, bit 3 a */
     uint8_t reserved[1]; /* 1: Reserved zero. */
     uint16_t thread; /* 2: Thread. */
     uint32_t pool; /* 4: Pool identifier. */
@@ -234,7 +234,7 @@ _Static_assert(sizeof(struct nearpm_saved_mapping) == 64, "saved_mapping");
 
 /* Second line of a saved item; the first holds the command, or the data of a host store. */
 struct nearpm_saved_item {
-    uint64_t order; /* 0: Place in the one order, from 1. Of a command that has waited for other devices the one under which it was accepted. */
+    uint64_t order; /* 0: Place in the one order, from 1. Of a command that has waited for other devices the one */
     uint64_t address; /* 8: Host store: device address of the line. */
     uint64_t strobes; /* 16: Host store: one bit per byte to write. */
     uint8_t kind; /* 24: [`ITEM_COMMAND`], [`ITEM_STORE`] or [`ITEM_PARKED`]. */
@@ -252,7 +252,7 @@ struct nearpm_entry_head {
     uint8_t kind; /* 4: Code of [`EntryKind`]. */
     uint8_t version; /* 5: [`ENTRY_VERSION`]. */
     uint16_t thread; /* 6: Thread of the ring. */
-    uint64_t sequence; /* 8: Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback goes from high to low. */
+    uint64_t sequence; /* 8: Rises with every entry of the ring and names its slot ([`entry_sequence`]); rollback */
     uint64_t txid; /* 16: Transaction or epoch. */
     uint64_t offset; /* 24: Offset in the pool of the logged range. */
     uint32_t length; /* 32: Bytes of the logged range. */
@@ -263,10 +263,10 @@ struct nearpm_entry_head {
 };
 _Static_assert(sizeof(struct nearpm_entry_head) == 64, "entry_head");
 
-/* Head of a pool, sealed with no body; written last when a pool is created, and never changed but for a new version. */
+/* Head of a pool, sealed with no body; written last when a pool is created, and never changed */
 struct nearpm_pool_head {
     uint64_t magic; /* 0: [`POOL_MAGIC`]. */
-    uint32_t version; /* 8: [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool [`MEMBER_VERSION`]. */
+    uint32_t version; /* 8: [`POOL_VERSION`], [`SEALED_VERSION`], [`SPAN_VERSION`], or in a member of a striped pool */
     uint32_t pool; /* 12: Pool identifier, not 0; the same in all members of a striped pool. */
     uint64_t bytes; /* 16: Bytes of the pool when it was made. */
     uint32_t ring_bytes; /* 24: Bytes of each log ring, a multiple of 4096. */
@@ -276,7 +276,7 @@ struct nearpm_pool_head {
     uint64_t pages; /* 32: Logical pages: the heap. In a member whole stripes. */
     uint64_t spare; /* 40: Pages beyond those. */
     uint32_t stripe; /* 48: Bytes of a stripe; 0 for a pool that is not striped. */
-    uint64_t end; /* 52: In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is [`POOL_GROWN`] that says so. */
+    uint64_t end; /* 52: In memory [`PoolHead::grown`]; in the line on the medium zeros: there it is */
     uint32_t crc; /* 60: Checksum. */
 };
 _Static_assert(sizeof(struct nearpm_pool_head) == 64, "pool_head");

@@ -8,8 +8,10 @@
 # this repository. It needs nvcc of CUDA 13, at CUDA; gpu/gpmbench/peers/authors/build.sh says which
 # wheels have it. patch.py changes SlabHash as slabhash.cu says.
 #
-#     TARGET/slabhash persistent 0.8 16777216 1048576         prints a line of results/peers-h200.json, when everything was looked at
+#     TARGET/slabhash persistent 0.8 16777216 1048576
 #     TARGET/hierarchicalkv 16777216 1048576
+#
+# Each prints a line of results/peers-h200.json, when everything was looked at.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(cd "$1" && pwd)

@@ -43,8 +43,9 @@ impl CardCore for KeptCard {
         if let Some(clock) = &self.clock {
             let ps = self.card.cycle() * self.card.period_ps();
             if let Err(error) = clock.write_all_at(&ps.to_le_bytes(), 0) {
-                eprintln!("libpmemobj: NEARPM_CARD_CLOCK cannot be written: {error}");
-                std::process::abort();
+                // The program has nothing to do with who follows it, and goes on.
+                eprintln!("libpmemobj: NEARPM_CARD_CLOCK stands still, it cannot be written: {error}");
+                self.clock = None;
             }
         }
         match &access {
@@ -108,11 +109,20 @@ fn at_rest(file: &Path, medium: Medium) -> Result<Medium, String> {
     Ok(machine.medium().expect("the power is off"))
 }
 
-/// The file that `NEARPM_CARD_CLOCK` names.
+/// Bytes of the time in the file of `NEARPM_CARD_CLOCK`.
+const CLOCK_BYTES: u64 = 8;
+
+/// The file that `NEARPM_CARD_CLOCK` names: a new one, an empty one, or one that has a time.
 fn clock_from_environment() -> Result<Option<File>, String> {
     let Some(path) = std::env::var_os("NEARPM_CARD_CLOCK").filter(|path| !path.is_empty()) else { return Ok(None) };
-    let made = File::create(&path);
-    made.map(Some).map_err(|error| format!("NEARPM_CARD_CLOCK: {} cannot be made: {error}", Path::new(&path).display()))
+    let name = Path::new(&path).display();
+    let made = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = made.map_err(|error| format!("NEARPM_CARD_CLOCK: {name} cannot be made: {error}"))?;
+    let bytes = file.metadata().map_err(|error| format!("NEARPM_CARD_CLOCK: {name}: {error}"))?.len();
+    if bytes != 0 && bytes != CLOCK_BYTES {
+        return Err(format!("NEARPM_CARD_CLOCK: {name} has {bytes} bytes, and is no clock: nothing was written"));
+    }
+    Ok(Some(file))
 }
 
 impl Computer {

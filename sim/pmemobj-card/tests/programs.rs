@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use nearpm_pmemobj_programs::rig::{End, Rig, draw};
-use nearpm_pmemobj_programs::{CARD, Library, MECHANISMS, Program};
+use nearpm_pmemobj_programs::{CARD, Library, MECHANISMS, Program, commands};
 
 macro_rules! programs {
     ($( $name:ident ),* $(,)?) => { $(
@@ -40,10 +40,24 @@ fn crash() {
     killed(None);
 }
 
-/// What a program prints of the commands that were posted for it.
-fn commands(printed: &str) -> u64 {
-    let number = printed.split("commands: ").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no number of commands in {printed}"))
+/// Who follows a program does it no harm: a file that is no clock is left as it is, and a clock that
+/// cannot be written stands still.
+#[test]
+fn a_clock_is_a_file_of_its_own() {
+    let Some(program) = Program::compile("work") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = folder.path().join("other");
+    fs::write(&other, "something else").expect("it can be written");
+    let by = |clock: &Path| {
+        let clock = clock.to_str().expect("a path that is text");
+        let output = program.output(Library::SimulatedCard, &[("NEARPM_CARD_CLOCK", clock)]);
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (runs, said) = by(&other);
+    assert!(!runs && said.contains("is no clock"), "{said}");
+    assert_eq!(fs::read_to_string(&other).expect("it is there"), "something else");
+    let (runs, said) = by(Path::new("/dev/full"));
+    assert!(runs && said.contains("NEARPM_CARD_CLOCK stands still"), "{said}");
 }
 
 /// The card makes the copies for programs that know nothing of it: unchanged binaries, told by the

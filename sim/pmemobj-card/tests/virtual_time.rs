@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nearpm_pmemobj_programs::{MECHANISMS, Program, callgrind};
+use nearpm_pmemobj_programs::{MECHANISMS, Program, callgrind, commands};
 
 /// What an instruction takes, and where it stands.
 const PATHS: &str = include_str!("../../../evaluation/paths.toml");
@@ -102,9 +102,8 @@ impl Runner<'_> {
         assert!(run.output.status.success(), "{} by {:?}: {}\n{text}", self.map, self.way, run.output.status);
         let said = String::from_utf8_lossy(&run.output.stdout);
         assert!(said.contains(&format!("\"ops\":{operations},")), "{said}");
-        let commands = text.split("commands: ").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
         let [begun, ended] = run.marks_ps[..] else { panic!("{} marks", run.marks_ps.len()) };
-        ((ended - begun) as f64 / 1000.0, commands.unwrap_or_else(|| panic!("no commands in {text}")))
+        ((ended - begun) as f64 / 1000.0, commands(&text))
     }
 
     /// Instructions of a whole run, but for those of checksums and inside of accesses to the card,

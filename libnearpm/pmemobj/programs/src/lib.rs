@@ -48,6 +48,16 @@ fn package() -> &'static str {
     if own == "nearpm-pmemobj" { "nearpm-pmemobj" } else { "nearpm-pmemobj-card" }
 }
 
+/// The number of commands that were posted for a program, of what it prints with
+/// `NEARPM_STATISTICS=1`.
+///
+/// # Panics
+/// If it prints none.
+pub fn commands(printed: &str) -> u64 {
+    let number = printed.split("commands: ").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("no number of commands in {printed}"))
+}
+
 /// The newest static library: cargo has built it with this test.
 fn static_library() -> PathBuf {
     let start = format!("lib{}", package().replace('-', "_"));

@@ -27,10 +27,11 @@ pub(crate) fn bring_home(medium: &Medium, head: &PoolHead, report: &mut Recovery
             return away.map_or(Ok(()), |logical| Err(Class::TableWord.at(head.table() + 8 * logical)));
         }
         for &(logical, _) in &moves {
-            // Unseen without a card, with the fence behind it: a command may have written the page
-            // behind the cache of a process that is gone.
+            // Unseen without a card: a command may have written the page behind the cache of a
+            // process that is gone.
             medium.invalidate(pages.offset(pages.page(logical)), PAGE_BYTES);
         }
+        // Unseen, as what it orders.
         medium.fence()?;
         for &(logical, page) in &moves {
             let (from, to) = (pages.offset(pages.page(logical)), pages.offset(page));

@@ -6,7 +6,7 @@ use crate::memory::planted::{self, Site};
 use crate::{Durability, Mechanism};
 
 /// Lines above a step, or of it, in which a comment may say why no cut shows that it is needed.
-const REASON_LINES: usize = 6;
+const REASON_LINES: usize = 4;
 
 /// Whether the source says "Unseen:" and why.
 fn is_explained(&(_, file, line): &Site) -> bool {

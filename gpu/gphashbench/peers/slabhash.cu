@@ -1,5 +1,5 @@
 // SlabHash (Ashkiani and others, IPDPS 2018; github.com/owensgroup/SlabHash) with persistence
-// added, and as it is.
+// added, and with the same patches in the GPU's memory.
 //
 // A pair of SlabHash is a key and a value of 4 bytes each, in one word of 8. Persistent: its slabs
 // lie in PM, a value of 128 bytes in a cell of PM whose number is the pair's value; `patch.py` lets

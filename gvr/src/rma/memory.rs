@@ -53,7 +53,8 @@ impl Memory {
 
     #[inline]
     pub fn half(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: as in `word`; nothing accesses it as part of a word.
+        // SAFETY: as in `word`. Where it is half of a word that is accessed as one, too, its address alone
+        // is used: the kernel waits there (a futex), and no load or store of this process is by halves.
         unsafe { AtomicU32::from_ptr(self.at(offset, 4, 4).cast()) }
     }
 

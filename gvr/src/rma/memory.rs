@@ -53,8 +53,9 @@ impl Memory {
 
     #[inline]
     pub fn half(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: as in `word`. Where it is half of a word that is accessed as one, too, its address alone
-        // is used: the kernel waits there (a futex), and no load or store of this process is by halves.
+        // SAFETY: as in `word`. Where it is half of a word that is accessed as one, too, its
+        // address alone is used: the kernel waits there (a futex), and no load or store of this
+        // process is by halves.
         unsafe { AtomicU32::from_ptr(self.at(offset, 4, 4).cast()) }
     }
 

@@ -72,7 +72,8 @@ fn smallest(pool: Kind) -> Vec<Program> {
 /// Most lines with a store that is half there. Where values are written once the record says as
 /// well what was durable. Nobody waits for the record of an asynchronous commit, so that it is on
 /// the way beside the next one, which is long as well: all states of both are millions. Where such
-/// a record is waited for, one torn line takes minutes: the fast tier has lines that are there, or not.
+/// a record is waited for, one torn line takes minutes: the fast tier has lines that are there, or
+/// not.
 fn torn_lines(pool: Kind) -> u32 {
     match pool {
         _ if thorough() => Limits::EXHAUSTIVE.tears,

@@ -40,8 +40,8 @@ fn crash() {
     killed(None);
 }
 
-/// Who follows a program does it no harm: a file that is no clock is left as it is, and a clock that
-/// cannot be written stands still.
+/// Who follows a program does it no harm: a file that is no clock is left as it is, and a clock
+/// that cannot be written stands still.
 #[test]
 fn a_clock_is_a_file_of_its_own() {
     let Some(program) = Program::compile("work") else { return };

@@ -123,7 +123,8 @@ impl DirectPool {
         Ok(())
     }
 
-    /// Writes bytes home that nobody refers to yet; they are durable with the next drain.
+    /// Writes bytes home that nobody refers to yet; they are durable with the next drain. Every
+    /// commit is durable: one that is not waited for is of a pool that writes new objects once.
     #[cfg_attr(test, track_caller)]
     pub(super) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         self.write_past_log(range, Copied::Covered)
@@ -141,9 +142,6 @@ impl DirectPool {
             self.medium.backing().write_back(range.start, bytes);
             return Ok(());
         }
-        // The space may have been freed by a commit that is not durable: an object that may live
-        // again must keep its bytes.
-        self.wait_for_records()?;
         if self.heap.may_be_logged(range) || self.writes_once {
             // Records of what was here before would be written over it, and records that speak of
             // bytes here would not find them.
@@ -326,7 +324,8 @@ impl DirectPool {
         self.shards[slot].lock().records = records;
         done?;
         // The record depends on asynchronous commits: those of other threads may have been on their
-        // way into the log when it was drained.
+        // way into the log when it was drained. And what goes home past the log may lie where one
+        // of them has freed an object, which must keep its bytes while it may live again.
         self.wait_for_records()?;
         for range in ranges.iter().filter(|r| r.end - r.start > LONG_PERSIST) {
             // What is there is all that there is of it, should the view have lost bytes.

@@ -42,6 +42,8 @@ pub fn plant(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String, String>
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     let mut roots = BTreeSet::new();
     for (number, mutant) in (1..).zip(mutants) {
+        let constant = ["const ", "static "].iter().any(|item| mutant.find.contains(item));
+        ensure!(!constant, "fault {number} ({}) is in a constant, which is no place for a condition", mutant.breaks);
         let original = fs::read_to_string(root.join(mutant.file)).with_context(|| format!("read {}", mutant.file))?;
         let found = original.matches(mutant.find).count();
         ensure!(found == 1, "fault {number} ({}): its text is {found} times in {}", mutant.breaks, mutant.file);

@@ -2,7 +2,9 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct root {
@@ -220,6 +222,40 @@ static void changes_without_room(void)
     OK(nearpm_free(pool, &root->object));
 }
 
+/* A medium that refuses what a commit writes: the program hears of it, and the pool is as of one
+ * whole commit when it is opened again. */
+static void refused_by_the_medium(void)
+{
+    char refused[4096];
+    struct nearpm_options synchronised = options;
+    struct nearpm_pool *there;
+    struct nearpm_tx *tx;
+    struct rlimit limit, none;
+    uint64_t *word;
+    if (options.mode != NEARPM_WORKING_COPY || options.mechanism != NEARPM_BY_RECORD)
+        return;
+    synchronised.survives = NEARPM_POWER_CUT;
+    snprintf(refused, sizeof refused, "%s.refused", path);
+    OK(nearpm_create(refused, 1 << 20, &synchronised, &there));
+    OK(nearpm_root(there, sizeof *word, (void **)&word));
+    OK(nearpm_tx_begin(there, &tx));
+    OK(nearpm_tx_add(tx, word, sizeof *word));
+    *word = 5;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    none = limit;
+    none.rlim_cur = 0;
+    CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    REFUSED(NEARPM_ESYSTEM, nearpm_tx_commit(tx));
+    REFUSED(NEARPM_EPOISONED, nearpm_tx_begin(there, &tx));
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    nearpm_close(there);
+    OK(nearpm_open(refused, &synchronised, &there));
+    OK(nearpm_root(there, sizeof *word, (void **)&word));
+    CHECK(*word == 0 || *word == 5);
+    OK(nearpm_close(there));
+}
+
 static struct nearpm_tx *of_another_thread;
 
 static void *other_thread(void *unused)
@@ -276,6 +312,7 @@ int main(int count, char **arguments)
     ranges_and_objects();
     freed_twice();
     changes_without_room();
+    refused_by_the_medium();
     threads_and_closing();
     handles();
     OK(nearpm_close(pool));

@@ -5,6 +5,8 @@ use crate::direct::truncate::Room;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use super::super::old::MOST_SAVED;
+use super::super::records::LONG_RANGE;
 use super::super::shard::move_to;
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
@@ -46,14 +48,18 @@ fn found(image: Image, at: u64, bytes: u64) -> Vec<u8> {
     peek(&pool, pool.root() + at..pool.root() + at + bytes)
 }
 
+/// Of a range whose new bytes are logged, and of one whose old bytes are.
 #[test]
 fn an_older_record_does_not_overwrite_a_long_range() {
-    let (memory, pool) = pool();
-    truncate(&pool);
-    put(&pool, &[(1000, &[1; 40])]);
-    put(&pool, &[(0, &[2; 5000])]);
-    truncate(&pool);
-    assert_eq!(found(memory.durable(), 0, 5000), [2; 5000]);
+    for bytes in [1000, 5000] {
+        assert!(bytes as u64 >= LONG_RANGE && (bytes > MOST_SAVED) == (bytes == 5000));
+        let (memory, pool) = pool();
+        truncate(&pool);
+        put(&pool, &[(500, &[1; 40])]);
+        put(&pool, &[(0, &vec![2; bytes])]);
+        truncate(&pool);
+        assert!(found(memory.durable(), 0, bytes as u64) == vec![2; bytes], "{bytes} bytes");
+    }
 }
 
 #[test]

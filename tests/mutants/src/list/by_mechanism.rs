@@ -56,7 +56,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: BY_MECHANISM,
         find: "finished.and_then(|()| inner.protocol.bring_home(&mut inner.cx));",
         with: "finished.and_then(|()| if FAULT { Ok(()) } else { inner.protocol.bring_home(&mut inner.cx) });",
-        tests: unit("a_working_copy_by_shadow_pages"),
+        tests: library("direct_card", "what_the_ring_has_no_room_for"),
     },
     Mutant {
         breaks: "a recovery looks for segments where the tables were before they moved",

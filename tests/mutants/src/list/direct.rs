@@ -61,20 +61,13 @@ pub const MUTANTS: &[Mutant] = &[
         file: APPEND,
         find: "if bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
         with: "if !FAULT && bytes > 0 && long.clone().any(|range| self.heap.may_be_pending(&range)) {",
-        tests: unit("tests::home"),
-    },
-    Mutant {
-        breaks: "an object goes home over one whose free is not durable",
-        file: PERSIST,
-        find: "must keep its bytes.\n        self.wait_for_records()?;",
-        with: "must keep its bytes.\n        if !FAULT { self.wait_for_records()?; }",
-        tests: unit("direct::tests::asynchronous_commits"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "a persist is acknowledged before what its record depends on",
         file: PERSIST,
-        find: "when it was drained.\n        self.wait_for_records()?;",
-        with: "when it was drained.\n        if !FAULT { self.wait_for_records()?; }",
+        find: "while it may live again.\n        self.wait_for_records()?;",
+        with: "while it may live again.\n        if !FAULT { self.wait_for_records()?; }",
         tests: unit("failures"),
     },
     Mutant {
@@ -110,7 +103,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: TRUNCATE,
         find: "order.sort_unstable();",
         with: "if !FAULT { order.sort_unstable(); }",
-        tests: explorer("threads", "random_programs"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "a record counts although one that it depends on is missing",
@@ -124,7 +117,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: RECOVER,
         find: "r.head.parts == 0 || parts",
         with: "FAULT || r.head.parts == 0 || parts",
-        tests: unit("tests::home"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "records that are dead count again",
@@ -166,14 +159,14 @@ pub const MUTANTS: &[Mutant] = &[
         file: LOG,
         find: "if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {",
         with: "if self.segments.get(self.current).is_some_and(|s| FAULT || s.last <= applied) {",
-        tests: unit("tests::home"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "another segment is written anew while its records count",
         file: LOG,
         find: "*i != self.current && segment.last <= applied",
         with: "*i != self.current && (FAULT || segment.last <= applied)",
-        tests: unit("tests::home"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "zeros in the place of what could not be read go home",
@@ -215,7 +208,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: MARKS,
         find: "mark(&chunk.logged);",
         with: "if !FAULT { mark(&chunk.logged); }",
-        tests: unit("direct::tests::a_"),
+        tests: unit("direct::tests::home"),
     },
     Mutant {
         breaks: "an aborted transaction in place is taken back once more after a crash",

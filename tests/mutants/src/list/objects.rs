@@ -144,15 +144,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "nodes that fit into one stay two",
         file: JOIN,
-        find: "(child.1 + count + more <= JOINED)",
-        with: "(!FAULT && child.1 + count + more <= JOINED)",
+        find: "Ok((child.1 + count + more",
+        with: "Ok((!FAULT && child.1 + count + more",
         tests: collections("nodes_stay_filled"),
     },
     Mutant {
         breaks: "nodes are joined to one that is full",
-        file: "libnearpm/src/collections/btree/node.rs",
-        find: "pub const JOINED: u64 = ROOM * 3 / 4;",
-        with: "pub const JOINED: u64 = if FAULT { ROOM } else { ROOM * 3 / 4 };",
+        file: JOIN,
+        find: " <= JOINED)",
+        with: " <= if FAULT { node::ROOM } else { JOINED })",
         tests: collections("a_key_that_comes_and_goes_moves_no_nodes"),
     },
     Mutant {

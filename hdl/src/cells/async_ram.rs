@@ -3,6 +3,7 @@
 use super::{clocked, low_bits, memory};
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::collections::BTreeMap;
 
 /// A RAM of 2^N entries with one write port and R read ports that answer within the cycle, for
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 ///
 /// A write shows on the read ports after the rising edge. Each read port costs a copy of the
 /// memory; beyond a few hundred entries use [`ByteRam`](super::ByteRam).
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct AsyncRam<T: Synth, const N: usize, const R: usize> {
     /// Rising edge, for writes.
     pub clock: Signal<In, Clock>,
@@ -21,27 +22,22 @@ pub struct AsyncRam<T: Synth, const N: usize, const R: usize> {
     /// Write at the next edge.
     pub write_enable: Signal<In, Bit>,
     /// Entries to read.
+    #[default(std::array::from_fn(|_| Default::default()))]
     pub read_address: [Signal<In, Bits<N>>; R],
     /// The entries at `read_address`, combinationally.
+    #[default(std::array::from_fn(|_| Default::default()))]
     pub read_data: [Signal<Out, T>; R],
     _entries: BTreeMap<u64, T>,
+    #[default({ Self::checked(); 1 << N })]
     _depth: usize,
 }
 
-impl<T: Synth, const N: usize, const R: usize> Default for AsyncRam<T, N, R> {
-    fn default() -> Self {
+impl<T: Synth, const N: usize, const R: usize> AsyncRam<T, N, R> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!((1..=10).contains(&N), "2^{N} entries are not a distributed RAM");
         assert!((1..=8).contains(&R), "{R} read ports");
-        Self {
-            clock: Default::default(),
-            write_address: Default::default(),
-            write_data: Default::default(),
-            write_enable: Default::default(),
-            read_address: std::array::from_fn(|_| Default::default()),
-            read_data: std::array::from_fn(|_| Default::default()),
-            _entries: BTreeMap::new(),
-            _depth: 1 << N,
-        }
     }
 }
 

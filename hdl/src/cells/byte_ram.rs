@@ -3,6 +3,7 @@
 use super::{clocked, memory};
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::collections::BTreeMap;
 
 /// A RAM of 2^N words of D bits with a write strobe per byte, for block RAM.
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 /// The word at `read_address` appears on `read_data` after the next rising edge, while
 /// `read_enable` is high; else `read_data` keeps its value. A read of the word that is written at
 /// the same edge gives the old word. For a read within the cycle use [`AsyncRam`](super::AsyncRam).
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct ByteRam<const D: usize, const S: usize, const N: usize> {
     /// Rising edge, both ports.
     pub clock: Signal<In, Clock>,
@@ -26,23 +27,16 @@ pub struct ByteRam<const D: usize, const S: usize, const N: usize> {
     pub read_enable: Signal<In, Bit>,
     /// The word that was read last.
     pub read_data: Signal<Out, Bits<D>>,
+    #[default({ Self::checked(); BTreeMap::new() })]
     _words: BTreeMap<u64, Bits<D>>,
 }
 
-impl<const D: usize, const S: usize, const N: usize> Default for ByteRam<D, S, N> {
-    fn default() -> Self {
+impl<const D: usize, const S: usize, const N: usize> ByteRam<D, S, N> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!(S * 8 == D && S > 1, "{S} strobes do not cover {D} bits, or are fewer than two");
         assert!((1..=24).contains(&N), "2^{N} words are not a block RAM");
-        Self {
-            clock: Default::default(),
-            write_address: Default::default(),
-            write_data: Default::default(),
-            write_strobe: Default::default(),
-            read_address: Default::default(),
-            read_enable: Default::default(),
-            read_data: Default::default(),
-            _words: BTreeMap::new(),
-        }
     }
 }
 

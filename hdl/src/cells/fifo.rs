@@ -3,6 +3,7 @@
 use super::{clocked, memory};
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::collections::VecDeque;
 
 /// A queue of 2^K entries with show-ahead: `data_out` is the oldest entry while not `empty`.
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 /// nothing, also when the other happens in the same cycle, so `full` and `empty` depend on the
 /// state only. An entry that is written to an empty queue shows in the next cycle. One clock; to
 /// cross clocks use rust-hdl's `AsynchronousFIFO`. Built from distributed RAM: K is 1 to 10.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Fifo<T: Synth, const K: usize, const C: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -28,28 +29,20 @@ pub struct Fifo<T: Synth, const K: usize, const C: usize> {
     /// The oldest entry; meaningless while `empty`.
     pub data_out: Signal<Out, T>,
     /// No entry to read.
+    #[default(Signal::new_with_default(true))]
     pub empty: Signal<Out, Bit>,
     /// Entries in the queue, 0 to 2^K; C = K + 1 bits.
     pub count: Signal<Out, Bits<C>>,
+    #[default({ Self::checked(); VecDeque::new() })]
     _queue: VecDeque<T>,
 }
 
-impl<T: Synth, const K: usize, const C: usize> Default for Fifo<T, K, C> {
-    fn default() -> Self {
+impl<T: Synth, const K: usize, const C: usize> Fifo<T, K, C> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!((1..=10).contains(&K), "2^{K} entries are not a small queue");
         assert!(C == K + 1, "the count of 2^{K} entries has {} bits, not {C}", K + 1);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            write: Default::default(),
-            data_in: Default::default(),
-            full: Default::default(),
-            read: Default::default(),
-            data_out: Default::default(),
-            empty: Signal::new_with_default(true),
-            count: Default::default(),
-            _queue: VecDeque::new(),
-        }
     }
 }
 

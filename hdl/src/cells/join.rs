@@ -5,20 +5,23 @@
 
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Zero-extends A bits to B bits, B >= A.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Widen<const A: usize, const B: usize> {
     /// The narrow value.
     pub i: Signal<In, Bits<A>>,
     /// The same number, wide; combinational.
+    #[default({ Self::checked(); Signal::default() })]
     pub o: Signal<Out, Bits<B>>,
 }
 
-impl<const A: usize, const B: usize> Default for Widen<A, B> {
-    fn default() -> Self {
+impl<const A: usize, const B: usize> Widen<A, B> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!(B >= A && A > 0, "{A} bits do not widen to {B}");
-        Self { i: Default::default(), o: Default::default() }
     }
 }
 
@@ -40,20 +43,22 @@ impl<const A: usize, const B: usize> Logic for Widen<A, B> {
 }
 
 /// Puts `high` (H bits) above `low` (L bits): W = H + L bits.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Concat<const H: usize, const L: usize, const W: usize> {
     /// The upper bits.
     pub high: Signal<In, Bits<H>>,
     /// The lower bits.
     pub low: Signal<In, Bits<L>>,
     /// Both; combinational.
+    #[default({ Self::checked(); Signal::default() })]
     pub o: Signal<Out, Bits<W>>,
 }
 
-impl<const H: usize, const L: usize, const W: usize> Default for Concat<H, L, W> {
-    fn default() -> Self {
+impl<const H: usize, const L: usize, const W: usize> Concat<H, L, W> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!(H + L == W && H > 0 && L > 0, "{H} + {L} bits are not {W}");
-        Self { high: Default::default(), low: Default::default(), o: Default::default() }
     }
 }
 

@@ -2,25 +2,29 @@
 
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// The input whose bit of `select` is set; 0 when none is.
 ///
 /// Two LUT levels for six inputs, where a choice by index first decodes it. At most one bit of
 /// `select` may be set: the Verilog shows the union of the inputs otherwise. N is 2 to 64.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct OneHotMux<T: Synth, const N: usize> {
     /// Which input, a bit each.
     pub select: Signal<In, Bits<N>>,
     /// The inputs.
+    #[default(std::array::from_fn(|_| Default::default()))]
     pub i: [Signal<In, T>; N],
     /// The one that is selected; combinational.
+    #[default({ Self::checked(); Signal::default() })]
     pub o: Signal<Out, T>,
 }
 
-impl<T: Synth, const N: usize> Default for OneHotMux<T, N> {
-    fn default() -> Self {
+impl<T: Synth, const N: usize> OneHotMux<T, N> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!((2..=64).contains(&N), "a choice among {N}");
-        Self { select: Default::default(), i: std::array::from_fn(|_| Default::default()), o: Default::default() }
     }
 }
 

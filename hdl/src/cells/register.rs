@@ -3,12 +3,13 @@
 use super::clocked;
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// Flip-flops with synchronous reset and enable.
 ///
 /// At a rising edge: the reset value when `reset`, else `d` when `enable`, else unchanged. Starts
 /// with the reset value. Unlike rust-hdl's `DFF`, whose value survives a reset.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Register<T: Synth> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -26,20 +27,7 @@ pub struct Register<T: Synth> {
 impl<T: Synth> Register<T> {
     /// A register that resets to, and starts with, `reset_value`.
     pub fn new(reset_value: T) -> Self {
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            enable: Default::default(),
-            d: Default::default(),
-            q: Signal::new_with_default(reset_value),
-            _reset_value: reset_value,
-        }
-    }
-}
-
-impl<T: Synth> Default for Register<T> {
-    fn default() -> Self {
-        Self::new(T::default())
+        Self { q: Signal::new_with_default(reset_value), _reset_value: reset_value, ..Self::default() }
     }
 }
 

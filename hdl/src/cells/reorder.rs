@@ -3,6 +3,7 @@
 use super::{clocked, low_bits, memory, widened};
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 use std::collections::VecDeque;
 
 /// Puts answers that come in any order into the order in which they were asked for.
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 /// Asking while `full` and taking while not `valid` do nothing. An answer comes once for each place
 /// that was given, and never in the cycle in which it is given. Built from distributed RAM: 2^K
 /// places, K is 1 to 6.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct Reorder<T: Synth, const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -25,6 +26,7 @@ pub struct Reorder<T: Synth, const K: usize> {
     /// All places are given.
     pub full: Signal<Out, Bit>,
     /// No place is given.
+    #[default(Signal::new_with_default(true))]
     pub empty: Signal<Out, Bit>,
     /// An answer is here.
     pub come: Signal<In, Bit>,
@@ -38,29 +40,16 @@ pub struct Reorder<T: Synth, const K: usize> {
     pub data: Signal<Out, T>,
     /// Free the oldest place at the next edge.
     pub take: Signal<In, Bit>,
+    #[default({ Self::checked(); VecDeque::new() })]
     _answers: VecDeque<Option<T>>,
     _oldest: usize,
 }
 
-impl<T: Synth, const K: usize> Default for Reorder<T, K> {
-    fn default() -> Self {
+impl<T: Synth, const K: usize> Reorder<T, K> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!((1..=6).contains(&K), "2^{K} places do not fit six bits");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            ask: Default::default(),
-            place: Default::default(),
-            full: Default::default(),
-            empty: Signal::new_with_default(true),
-            come: Default::default(),
-            come_place: Default::default(),
-            come_data: Default::default(),
-            valid: Default::default(),
-            data: Default::default(),
-            take: Default::default(),
-            _answers: VecDeque::new(),
-            _oldest: 0,
-        }
     }
 }
 

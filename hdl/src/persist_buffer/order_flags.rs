@@ -3,12 +3,13 @@
 use crate::cells::clocked;
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
+use smart_default::SmartDefault;
 
 /// A bit for each of 2^K places of the queue: an ordering entry is there.
 ///
 /// Guarantees: `order_before` is combinational; updates take effect at the next edge. `set` and
 /// `leave` do not come at once.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct OrderFlags<const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -26,23 +27,15 @@ pub struct OrderFlags<const K: usize> {
     pub place: Signal<In, Bits<K>>,
     /// An order lies between the head, inclusive, and that place, exclusive.
     pub order_before: Signal<Out, Bit>,
+    #[default({ Self::checked(); vec![false; 1 << K] })]
     _flags: Vec<bool>,
 }
 
-impl<const K: usize> Default for OrderFlags<K> {
-    fn default() -> Self {
+impl<const K: usize> OrderFlags<K> {
+    /// # Panics
+    /// If the parameters do not fit.
+    fn checked() {
         assert!((1..=10).contains(&K), "2^{K} entries");
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            set: Default::default(),
-            set_place: Default::default(),
-            leave: Default::default(),
-            head: Default::default(),
-            place: Default::default(),
-            order_before: Default::default(),
-            _flags: vec![false; 1 << K],
-        }
     }
 }
 

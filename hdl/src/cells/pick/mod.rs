@@ -7,6 +7,7 @@ use super::clocked;
 use crate::dut::Ports;
 use rust_hdl::prelude::*;
 pub(crate) use shape::Shape;
+use smart_default::SmartDefault;
 
 /// Checks the parameters of a pick among `n` requests with an index of `k` bits.
 fn check(n: usize, k: usize) {
@@ -18,7 +19,7 @@ fn check(n: usize, k: usize) {
 ///
 /// Request 0 can starve all others; where each must get its turn use [`RoundRobin`]. N is 2 to 64,
 /// K is its index width (the smallest with 2^K >= N).
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct PriorityPick<const N: usize, const K: usize> {
     /// Who asks.
     pub requests: Signal<In, Bits<N>>,
@@ -28,20 +29,8 @@ pub struct PriorityPick<const N: usize, const K: usize> {
     pub index: Signal<Out, Bits<K>>,
     /// The same, one-hot; 0 if nobody asks.
     pub grant: Signal<Out, Bits<N>>,
+    #[default({ check(N, K); N })]
     _among: usize,
-}
-
-impl<const N: usize, const K: usize> Default for PriorityPick<N, K> {
-    fn default() -> Self {
-        check(N, K);
-        Self {
-            requests: Default::default(),
-            any: Default::default(),
-            index: Default::default(),
-            grant: Default::default(),
-            _among: N,
-        }
-    }
 }
 
 impl<const N: usize, const K: usize> PriorityPick<N, K> {
@@ -82,7 +71,7 @@ fn lowest_set(requests: u64) -> u64 {
 /// Picks the lowest request above the one that was taken last, else the lowest of all. A request
 /// that stays up is picked after at most N - 1 others were taken. The pick is combinational, and
 /// may change while it is not taken. N is 2 to 64, K its index width.
-#[derive(LogicBlock, Ports)]
+#[derive(SmartDefault, LogicBlock, Ports)]
 pub struct RoundRobin<const N: usize, const K: usize> {
     /// Rising edge.
     pub clock: Signal<In, Clock>,
@@ -99,28 +88,13 @@ pub struct RoundRobin<const N: usize, const K: usize> {
     /// The pick, one-hot; 0 if nobody asks.
     pub grant: Signal<Out, Bits<N>>,
     /// The requests above the one that was taken last.
+    #[default({ check(N, K); all(N) })]
     _later: u64,
 }
 
 /// N bits of 1.
 fn all(n: usize) -> u64 {
     u64::MAX >> (64 - n)
-}
-
-impl<const N: usize, const K: usize> Default for RoundRobin<N, K> {
-    fn default() -> Self {
-        check(N, K);
-        Self {
-            clock: Default::default(),
-            reset: Default::default(),
-            requests: Default::default(),
-            take: Default::default(),
-            any: Default::default(),
-            index: Default::default(),
-            grant: Default::default(),
-            _later: all(N),
-        }
-    }
 }
 
 impl<const N: usize, const K: usize> RoundRobin<N, K> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nearpm_evaluation::natively::parse;
+use nearpm_evaluation::on_host::parse;
 
 /// How long a case may take on a busy machine.
 const CASE: Duration = Duration::from_secs(300);
@@ -73,7 +73,7 @@ fn a_bench_that_is_killed_goes_on_where_it_was() {
 }
 
 /// Runs `nearpm bench --native` with small numbers.
-fn natively(pools: &Path, further: &[&str]) -> Output {
+fn on_host(pools: &Path, further: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nearpm"));
     command.args(["bench", "--native", "--transactions", "130", "--repeats", "2", "--pool"]).arg(pools).args(further);
     command.stdin(Stdio::null()).output().unwrap()
@@ -86,7 +86,7 @@ fn programs_are_measured_natively() {
     fs::create_dir(&pools).unwrap();
     let table_name = table.to_str().unwrap();
     let chosen = ["--programs", "btree,tatp", "--mechanisms", "undo,shadow", "--csv", table_name];
-    let output = natively(&pools, &[&chosen[..], &["--survives", "as-persistent-memory"]].concat());
+    let output = on_host(&pools, &[&chosen[..], &["--survives", "as-persistent-memory"]].concat());
     let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     for wanted in ["measured natively on ", "no card", "2 rounds", "| tatp, released | ", "| shadow, corrected | "] {
@@ -135,7 +135,7 @@ fn options_that_do_not_go_together_are_refused() {
         &["--keep"],
         &["--json", "x.json"],
     ] {
-        let output = natively(folder.path(), further);
+        let output = on_host(folder.path(), further);
         assert_eq!(output.status.code(), Some(2), "{further:?}");
         assert_eq!(lines(&output, "cannot be used with"), 1, "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -144,10 +144,10 @@ fn options_that_do_not_go_together_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{alone:?}");
         assert_eq!(lines(&output, "--native"), 2, "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let output = natively(folder.path(), &["--programs", "btree,nothing"]);
+    let output = on_host(folder.path(), &["--programs", "btree,nothing"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(lines(&output, "invalid value 'nothing'"), 1, "{}", String::from_utf8_lossy(&output.stderr));
-    let output = natively(&folder.path().join("missing/a.pool"), &[]);
+    let output = on_host(&folder.path().join("missing/a.pool"), &[]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(lines(&output, "there is no folder"), 1, "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -14,7 +14,8 @@
 //! | [`recovery`] | times of recoveries |
 //! | [`place`] | runs a case by the clock of a card that is there, or of this processor |
 //! | [`on_card`] | programs on a card that is there, in its transport's time |
-//! | [`natively`] | programs on this processor, in files, in wall-clock time |
+//! | [`on_host`] | programs on this processor, in files, in wall-clock time |
+//! | [`working_copy`] | a working copy of a direct pool as cases have it |
 //! | [`plan`] | the cases of the quick and of the full form |
 //! | [`results`] | a folder of results, CSV and JSON |
 //! | [`stored`] | the results that are stored, and all of them made anew |
@@ -33,8 +34,8 @@ mod computer;
 pub mod copies;
 pub mod device;
 pub mod meter;
-pub mod natively;
 pub mod on_card;
+pub mod on_host;
 pub mod place;
 pub mod plan;
 pub mod published;

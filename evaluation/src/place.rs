@@ -3,7 +3,7 @@
 //!
 //! What such a clock says is for whoever reads it: these results are never put among simulated
 //! ones. They are not kept in a folder of results; the report shows those of files in a section of
-//! their own ([`crate::natively`]), and none of a card's.
+//! their own ([`crate::on_host`]), and none of a card's.
 
 use std::fs::File;
 

@@ -1,7 +1,7 @@
 //! The simulated results that are stored beside the sources: which tables there are, what is in
 //! each, and how all are made anew.
 //!
-//! What is measured on a processor ([`crate::natively`], [`crate::compute`]) and the RTL's copies
+//! What is measured on a processor ([`crate::on_host`], [`crate::compute`]) and the RTL's copies
 //! ([`crate::copies`]) are tables of other forms.
 
 use std::collections::{HashMap, HashSet};

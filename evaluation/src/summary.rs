@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nearpm::Mechanism;
+use nearpm_statistics::Statistics;
 use nearpm_workloads::programs::{Inputs, Program};
-use statrs::statistics::Statistics;
 
 use crate::case::{Case, Charge, Configuration, pools};
 use crate::meter::Kind;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use nearpm::Mechanism;
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
-use nearpm_evaluation::natively;
+use nearpm_evaluation::on_host;
 use nearpm_evaluation::plan::{MANY_THREADS, OURS, PAPER, Scope, UNITS};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::Record;
@@ -73,8 +73,8 @@ fn the_tables_of_the_documentation_are_those_of_the_stored_results() {
         |records: &[Record]| report::tables(&Summary::new(records), &recoveries).unwrap_or_else(|e| panic!("{e:#}"));
     let mut blocks: Vec<(String, String)> =
         tables(&quick).iter().map(|table| (table.name.to_owned(), table.markdown())).collect();
-    let measured = natively::stored().unwrap_or_else(|e| panic!("{e:#}"));
-    blocks.extend(report::natively(&measured).map(|table| (table.name.to_owned(), table.markdown())));
+    let measured = on_host::stored().unwrap_or_else(|e| panic!("{e:#}"));
+    blocks.extend(report::on_host(&measured).map(|table| (table.name.to_owned(), table.markdown())));
     blocks.push(("natively run".to_owned(), report::described(&measured) + "\n"));
     let of_full = tables(&full).into_iter().filter(|table| OF_FULL.contains(&table.name));
     blocks.extend(of_full.map(|table| (format!("full {}", table.name), table.of_what_was_run().markdown())));

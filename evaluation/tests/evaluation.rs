@@ -6,7 +6,7 @@ use nearpm::Mechanism;
 use nearpm_evaluation::bench::{Event, run_all};
 use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
-use nearpm_evaluation::natively;
+use nearpm_evaluation::on_host;
 use nearpm_evaluation::plan::{COMPARED, OURS, PAPER, Scope, THREAD_STEPS, THREADED};
 use nearpm_evaluation::published::MECHANISMS;
 use nearpm_evaluation::report;
@@ -307,7 +307,7 @@ fn the_page_holds_every_figure_and_needs_nothing_else(records: &[Record]) {
         assert!(drawn.count() >= 3, "{} shows nothing", figure.id);
         assert!(!file.contains("NaN") && !file.contains("inf"), "{}", figure.id);
     }
-    let page = report::page(records, &figures, &natively::stored().unwrap()).unwrap();
+    let page = report::page(records, &figures, &on_host::stored().unwrap()).unwrap();
     assert!(!page.contains("<script") && !page.contains("<link") && !page.contains("src="));
     assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("name=\"viewport\""));

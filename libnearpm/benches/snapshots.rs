@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use nearpm::memory::VolatileMemory;
 use nearpm::prelude::*;
+use nearpm_statistics::median;
 
 const ENTRIES: u64 = 100_000;
 const ROUNDS: usize = 9;
@@ -107,12 +108,6 @@ fn round(pool: &DirectPool, map: Map, reading: Reading, first: u64) -> (Outcome,
     (outcome, number)
 }
 
-fn median(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
-    let mut values: Vec<f64> = outcomes.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() -> Result<(), Error> {
     let pool = DirectPool::create_in(Box::new(VolatileMemory::new(64 << 20)), &Options::new())?;
     let map = pool.tx(|tx| {
@@ -143,7 +138,7 @@ fn main() -> Result<(), Error> {
     println!("{ENTRIES} entries, {number} transactions, volatile memory, medians of {ROUNDS} rounds of {ROUND:?}");
     println!("{:22} {:>10} {:>9} {:>12} {:>11}", "one long read by", "writes/s", "scans/s", "longest ms", "copied MiB");
     for ((name, _), outcomes) in readings.iter().zip(&outcomes) {
-        let of = |of: fn(&Outcome) -> f64| median(outcomes, of);
+        let of = |of: fn(&Outcome) -> f64| median(outcomes.iter().map(of));
         println!(
             "{name:22} {:10.0} {:9.1} {:12.2} {:11.2}",
             of(|o| o.writes),

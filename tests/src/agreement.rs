@@ -26,15 +26,6 @@ pub fn command_kind(opcode: u8) -> String {
     format!("{:?}", Opcode::from_code(opcode).expect("a known command"))
 }
 
-/// The value below which this share of the values lie.
-///
-/// # Panics
-/// If there are none.
-pub fn quantile(values: &mut [u64], share: f64) -> u64 {
-    values.sort_unstable();
-    values[((values.len() - 1) as f64 * share) as usize]
-}
-
 /// Whether two times agree within 10 %, or 2 cycles where 10 % is less.
 pub fn within_ten_percent(rtl: u64, model: u64) -> bool {
     rtl.abs_diff(model) * 10 <= rtl.max(20)

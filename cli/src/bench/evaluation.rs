@@ -13,7 +13,7 @@ use nearpm_evaluation::case::{Case, Configuration};
 use nearpm_evaluation::compute::Compute;
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::{Cards, Device};
-use nearpm_evaluation::natively as measured;
+use nearpm_evaluation::on_host as measured;
 use nearpm_evaluation::plan::{self, Scope};
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::{FOLDER, Results, csv};
@@ -23,7 +23,7 @@ use nearpm_sim::profile::Profile;
 use nearpm_workloads::programs::Program;
 
 use super::progress::with_progress;
-use super::{COMMIT, natively, on_card};
+use super::{COMMIT, on_card, on_host};
 use crate::card::Transport;
 use nearpm_cards::SimulatedCard;
 use nearpm_cards::rtl_cards;
@@ -186,7 +186,7 @@ pub fn command(arguments: &EvaluationArguments) -> Result<()> {
         return on_that_card(arguments, card);
     }
     if arguments.native {
-        return natively(arguments);
+        return on_host(arguments);
     }
     let cases = arguments.cases()?;
     let results = Results::open(&arguments.results, COMMIT, arguments.keep)?;
@@ -219,8 +219,8 @@ fn on_that_card(arguments: &EvaluationArguments, card: &Transport) -> Result<()>
 }
 
 /// Runs the programs on this processor.
-fn natively(arguments: &EvaluationArguments) -> Result<()> {
-    let measured = natively::command(&natively::Plan {
+fn on_host(arguments: &EvaluationArguments) -> Result<()> {
+    let measured = on_host::command(&on_host::Plan {
         pool: arguments.pool.clone(),
         survives: arguments.survives.map(Survives::from),
         programs: arguments.programs.clone(),

@@ -2,8 +2,8 @@
 //! libraries on this machine.
 
 mod evaluation;
-pub mod natively;
 pub mod on_card;
+pub mod on_host;
 mod pmdk;
 mod progress;
 mod stored;

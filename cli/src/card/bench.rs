@@ -8,6 +8,7 @@ use nearpm_driver::card::PoolMapping;
 use nearpm_interface::command::{Command, Opcode};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_interface::registers as reg;
+use nearpm_statistics::quantile;
 
 use super::transport::Opened;
 use nearpm_text::Table;
@@ -32,9 +33,7 @@ pub fn fence(mapping: &PoolMapping) -> Command {
 
 /// Median and 99th percentile of some times, in nanoseconds.
 fn summary(mut times: Vec<u64>) -> (u64, u64) {
-    times.sort_unstable();
-    let at = |share: usize| times[(times.len() - 1) * share / 100];
-    (at(50), at(99))
+    (quantile(&mut times, 0.5), quantile(&mut times, 0.99))
 }
 
 /// Measures.

@@ -16,4 +16,3 @@ pub mod measure;
 pub mod pmdk;
 pub mod programs;
 pub mod report;
-pub mod statistics;

@@ -1,12 +1,13 @@
 //! A report as tables for people.
 
+use nearpm_statistics::Figure;
+
 use crate::case::Case;
 use crate::count::Counts;
 use crate::library::Timing;
 use crate::measure::Measured;
 use crate::pmdk::{Clock, Counted, Report};
 use crate::programs::Program;
-use crate::statistics::Figure;
 
 /// What a library costs above the floor with a map, against PMDK.
 const MOST_OF_A_MAP: f64 = 0.4;

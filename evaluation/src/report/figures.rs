@@ -272,7 +272,7 @@ fn copies(summary: &Summary) -> Result<Figure> {
             title: "speed-up of copies by their size".into(),
             form: Form::Lines,
             unit: "times as fast as the processor".into(),
-            groups: SIZES.map(|bytes| if bytes < 1024 { format!("{bytes} B") } else { format!("{} KiB", bytes / 1024) }).to_vec(),
+            groups: SIZES.map(|bytes| nearpm_text::size(bytes.into())).to_vec(),
             panels: Panel::only(all),
             published: Vec::new(),
         },

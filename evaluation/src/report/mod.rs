@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nearpm_sim::profile::EMBEDDED;
 
 use crate::compute::Compute;
-use crate::natively::Row;
+use crate::on_host::Row;
 use crate::plan::{OURS, PAPER, WINDOWS};
 use crate::recovery::{self, Recoveries};
 use crate::results::{FOLDER, Record};
@@ -18,7 +18,7 @@ mod columns;
 mod comparisons;
 mod figures;
 mod findings;
-mod natively;
+mod on_host;
 mod on_rtl;
 mod profiles;
 mod stored;
@@ -29,7 +29,7 @@ mod terminal;
 mod text;
 
 pub use comparisons::{Average, Comparison, comparisons};
-pub use natively::{described, natively};
+pub use on_host::{described, on_host};
 pub use on_rtl::{beside_the_model, copies};
 pub use stored::stored;
 use svg::Chart;
@@ -173,7 +173,7 @@ pub fn page(records: &[Record], figures: &[Figure], measured: &[Row]) -> Result<
                 (columns::section(&summary))
                 (text::section(&summary))
                 (on_rtl::section(records)?)
-                (natively::section(measured))
+                (on_host::section(measured))
                 (findings::sections()?)
                 @for figure in figures { (figure.section()) }
                 (profiles::section(&compute)?)

@@ -1,17 +1,13 @@
 //! The table that is printed.
 
+use nearpm_statistics::{Figure, Statistics, median};
+
 use crate::{Cost, STORES};
 
 /// Medians of the cells so far.
 pub struct Table {
     /// By cell: the ratios to each of the others, and to the best of them.
     ratios: Vec<[f64; STORES.len()]>,
-}
-
-fn median(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    (values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
 impl Table {
@@ -35,13 +31,15 @@ impl Table {
     /// Prints a cell, given its rounds.
     pub fn add(&mut self, name: &str, rounds: &[[Cost; STORES.len()]]) {
         let of = |get: fn(&Cost) -> f64| {
-            std::array::from_fn::<f64, { STORES.len() }, _>(|at| median(rounds.iter().map(|round| get(&round[at]))).0)
+            std::array::from_fn::<f64, { STORES.len() }, _>(|at| median(rounds.iter().map(|round| get(&round[at]))))
         };
         let (times, written) = (of(|cost| cost.microseconds), of(|cost| cost.written));
-        let ratio = |at: usize| median(rounds.iter().map(|round| round[at].microseconds / round[0].microseconds));
+        let microseconds = |at: usize| rounds.iter().map(|round| round[at].microseconds).collect::<Vec<_>>();
+        let ours = microseconds(0);
+        let ratio = |at: usize| Figure::of_ratios(&microseconds(at), &ours).expect("a cell has rounds");
         let best = (1..STORES.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).expect("there are others");
-        let (to_best, least, greatest) = ratio(best);
-        let ratios: Vec<f64> = (1..STORES.len()).map(|at| ratio(at).0).collect();
+        let Figure { median: to_best, min: least, max: greatest } = ratio(best);
+        let ratios: Vec<f64> = (1..STORES.len()).map(|at| ratio(at).median).collect();
         let cells = |values: &[f64], digits: usize| {
             values.iter().map(|value| format!(" {value:.digits$} |")).collect::<String>()
         };
@@ -58,10 +56,10 @@ impl Table {
 
     /// Prints the means, and the geometric ones in brackets.
     pub fn end(&self) {
-        let mean = |of: &dyn Fn(f64) -> f64, at: usize| {
-            self.ratios.iter().map(|ratios| of(ratios[at])).sum::<f64>() / self.ratios.len() as f64
+        let both = |at: usize| {
+            let ratios: Vec<f64> = self.ratios.iter().map(|ratios| ratios[at]).collect();
+            format!("{:.2} ({:.2})", (&ratios).mean(), (&ratios).geometric_mean())
         };
-        let both = |at: usize| format!("{:.2} ({:.2})", mean(&|ratio| ratio, at), mean(&f64::ln, at).exp());
         let others: Vec<String> = (1..STORES.len()).map(|at| format!("{} {}", STORES[at].0, both(at - 1))).collect();
         println!("\nMeans (geometric means): {}; the best {}.", others.join(", "), both(STORES.len() - 1));
     }

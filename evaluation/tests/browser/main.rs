@@ -5,7 +5,7 @@ mod devtools;
 
 use devtools::Browser;
 use nearpm_evaluation::bench::run_all;
-use nearpm_evaluation::natively;
+use nearpm_evaluation::on_host;
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
 use nearpm_evaluation::results::Results;
@@ -70,7 +70,7 @@ fn the_page_is_readable_light_and_dark_on_a_screen_and_on_a_phone() {
     let records = run_all(&Scope::TINY.cases(), &results, 2, None, &|_| {}).unwrap_or_else(|e| panic!("{e:#}"));
     let figures = report::figures(&records, &report::recoveries().unwrap()).unwrap();
     let path = folder.path().join("page.html");
-    std::fs::write(&path, report::page(&records, &figures, &natively::stored().unwrap()).unwrap()).unwrap();
+    std::fs::write(&path, report::page(&records, &figures, &on_host::stored().unwrap()).unwrap()).unwrap();
     let names: Vec<String> = figures.iter().map(|figure| figure.id.clone()).collect();
     for width in [SCREEN, PHONE] {
         for scheme in ["light", "dark"] {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use nearpm_statistics::Figure;
 use serde::{Deserialize, Serialize};
 
 /// One value.
@@ -74,10 +75,8 @@ impl Report {
         self.add(group, name.into(), vec![value], unit, aim);
     }
 
-    fn add(&mut self, group: &str, name: String, mut values: Vec<f64>, unit: &str, aim: Option<&str>) {
-        values.sort_by(f64::total_cmp);
-        let (Some(&low), Some(&high)) = (values.first(), values.last()) else { return };
-        let value = values[values.len() / 2];
+    fn add(&mut self, group: &str, name: String, values: Vec<f64>, unit: &str, aim: Option<&str>) {
+        let Some(Figure { median: value, min: low, max: high }) = Figure::of(&values) else { return };
         let row = Row {
             group: group.to_owned(),
             name,

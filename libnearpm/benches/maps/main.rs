@@ -22,6 +22,7 @@ use nearpm_bench::case::Case;
 use nearpm_bench::library::{Library, Persistence, Rig, Timing};
 use nearpm_bench::machine;
 use nearpm_bench::programs::Programs;
+use nearpm_statistics::median;
 use tempfile::TempDir;
 
 type Failure = Box<dyn std::error::Error>;
@@ -96,12 +97,6 @@ fn insertions<M: Map>(folder: &TempDir, ops: u64) -> Result<Timing, Failure> {
     pool.close()?;
     std::fs::remove_file(&path)?;
     Ok(Timing { wall, processor })
-}
-
-fn median(samples: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = samples.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 /// What the command line says.

@@ -21,9 +21,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use nearpm_serve::{start_memcached, start_redis};
+use nearpm_statistics::median;
 use proof::{KEYS, Test};
 use servers::{Running, options, stock};
-use statrs::statistics::{Data, Median};
 
 /// Measure our servers beside the stock ones.
 #[derive(Parser)]
@@ -112,10 +112,6 @@ fn memcaslap(address: SocketAddr, arguments: &Arguments) -> Result<Vec<(String, 
     Ok(vec![(format!("memcaslap's mix, {VALUE} B"), rate.with_context(|| format!("no TPS in {text}"))?)])
 }
 
-fn median(values: Vec<f64>) -> f64 {
-    Data::new(values).median()
-}
-
 /// What all contenders came to.
 struct Runs<T> {
     /// Names of the tests.
@@ -161,8 +157,8 @@ fn print_rates<T>(title: &str, contenders: &[Contender<'_>], runs: &Runs<T>, rat
     for (test, name) in runs.tests.iter().enumerate() {
         let cells = runs.found.iter().enumerate().map(|(at, found)| {
             let ratio = |(run, first): (&Vec<T>, &Vec<T>)| rate(&run[test]) / rate(&first[test]);
-            let middle = median(found.iter().map(|run| rate(&run[test])).collect());
-            let ratio = median(found.iter().zip(&runs.found[0]).map(ratio).collect());
+            let middle = median(found.iter().map(|run| rate(&run[test])));
+            let ratio = median(found.iter().zip(&runs.found[0]).map(ratio));
             if at == 0 { format!("{middle:.0}") } else { format!("{middle:.0} ({ratio:.2}x)") }
         });
         println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));

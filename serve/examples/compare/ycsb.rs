@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use clap::Parser;
+use nearpm_statistics::median;
 use nearpm_ycsb::{Kind, Options, phase::Phase};
 
-use crate::{Arguments, Contender, Load, head, median, print_rates, rounds};
+use crate::{Arguments, Contender, Load, head, print_rates, rounds};
 
 /// Core workloads in the order that the benchmark asks for: D changes which records there are. Then
 /// the paper's, whose records are one value also in Redis.
@@ -62,7 +63,7 @@ pub fn tables(title: &str, arguments: &Arguments, contenders: &[Contender<'_>], 
     for (test, name) in runs.tests.iter().enumerate() {
         for &kind in runs.found[0][0][test].tally.kinds.keys() {
             let cells = runs.found.iter().map(|found| {
-                let of = |percent| median(found.iter().map(|run| percentile(&run[test], kind, percent)).collect());
+                let of = |percent| median(found.iter().map(|run| percentile(&run[test], kind, percent)));
                 format!("{:.0} / {:.0}", of(50.0), of(99.0))
             });
             println!("| {name}, {} | {} |", kind.name(), cells.collect::<Vec<_>>().join(" | "));

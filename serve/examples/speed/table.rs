@@ -1,13 +1,9 @@
 //! Tables of what was measured.
 
-use statrs::statistics::{Data, Median, Statistics};
+use nearpm_statistics::{Figure, Statistics, median};
 
 use crate::record::{Cell, Pair, Record};
 use crate::servers::Level;
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    Data::new(values.collect::<Vec<_>>()).median()
-}
 
 /// Prints a table of a level, and its means.
 pub fn print(level: Level, record: &Record) {
@@ -21,19 +17,17 @@ pub fn print(level: Level, record: &Record) {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     let mut ratios = Vec::new();
     for cell in cells {
-        let ratio = median(record.of(cell).map(Pair::ratio));
-        ratios.push(ratio);
+        let of_pairs: Vec<f64> = record.of(cell).map(Pair::ratio).collect();
+        let Some(ratio) = Figure::of(&of_pairs) else { continue };
+        ratios.push(ratio.median);
         row(cell, record, ratio);
     }
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let (mean, geometric) = ((&ratios).mean(), (&ratios).geometric_mean());
+    let (mean, geometric, least) = ((&ratios).mean(), (&ratios).geometric_mean(), (&ratios).min());
     println!("\nratio of {} cells: mean {mean:.2}, geometric mean {geometric:.2}, least {least:.2}", ratios.len());
 }
 
-fn row(cell: &Cell, record: &Record, ratio: f64) {
+fn row(cell: &Cell, record: &Record, Figure { median: ratio, min: least, max: greatest }: Figure) {
     let (stock, ours) = (median(record.of(cell).map(|p| p.stock)), median(record.of(cell).map(|p| p.ours)));
-    let all = || record.of(cell).map(Pair::ratio);
-    let (least, greatest) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
     let Cell { work, bytes, clients, pipeline, .. } = cell;
     println!(
         "| {work} | {bytes} | {clients} | {pipeline} | {stock:.0} | {ours:.0} | {ratio:.2} | {least:.2} to {greatest:.2} |"

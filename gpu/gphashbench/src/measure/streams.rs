@@ -7,6 +7,7 @@ use anyhow::Result;
 use nearpm_gphash::{CacheOptions, Design, Op, Outcome, Table};
 use nearpm_gpmbench::report::Report;
 use nearpm_gpu::Buffer;
+use nearpm_statistics::median_time;
 use nearpm_workloads::programs::ycsb::Zipfian;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -90,7 +91,7 @@ fn run(bench: &Bench, stream: &Stream<'_>, report: &mut Report) -> Result<()> {
             let times = batches(bench, &table, &records, stream, piece, (warming, bench.pick(1, 5)))?;
             let what = format!("{}, a cache of {:.0} %, batches of {piece}", subject.name, 100.0 * share);
             report.rate(&group, what, piece as f64 / 1e6, "M/s", &times, None);
-            medians.push(median(&times));
+            medians.push(median_time(&times));
         }
     }
     if let [ours, ours_cached, theirs, theirs_cached] = medians[..] {
@@ -151,10 +152,4 @@ fn batches(
         }
     }
     Ok(times)
-}
-
-fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    times[times.len() / 2]
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nearpm_gpu::{Measured, Medium};
+use nearpm_statistics::median_time;
 
 use super::Bench;
-use super::assisted::{THREADS, median};
+use super::assisted::THREADS;
 use crate::cpu::{GraphLevels, Image, Store, Table, sums};
 use crate::db::{self, value_of};
 use crate::kvs::{Model, batch_of};
@@ -48,7 +49,7 @@ impl Alone<'_> {
             if self.measured {
                 report.time(GROUP, format!("{what}, {threads} threads"), &times, None);
             }
-            best = best.min(median(&times));
+            best = best.min(median_time(&times));
         }
         let (group, prefix) = beside;
         let gpu = report.rows.iter().find(|row| row.group == group && row.unit == "ms" && row.name.starts_with(prefix));

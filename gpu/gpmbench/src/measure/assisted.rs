@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nearpm_gpu::{Buffer, Launch, ObjectKind, PmRegion, persist_with_threads};
+use nearpm_statistics::median_time;
 
 use super::Bench;
 use crate::kernels::micro;
@@ -16,13 +17,6 @@ use crate::report::Report;
 
 /// Threads of the processor that are tried: the best counts.
 pub const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
-
-/// The median.
-pub fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort();
-    times[times.len() / 2]
-}
 
 /// The paper's ways, for some memory of the device.
 pub struct Assisted<'b> {
@@ -82,7 +76,7 @@ impl<'b> Assisted<'b> {
             let times = times.collect::<Result<Vec<_>>>()?;
             self.check(way)?;
             report.time(self.group, format!("{}: {way}, {threads} threads", self.what), &times, None);
-            best = best.min(median(&times));
+            best = best.min(median_time(&times));
         }
         Ok(best)
     }
@@ -135,7 +129,7 @@ impl<'b> Assisted<'b> {
         self.check("CAP-eADR")?;
         let name = format!("{}: CAP-eADR (projection: the copy without write-back)", self.what);
         report.time(self.group, name, &times, None);
-        Ok(median(&times))
+        Ok(median_time(&times))
     }
 
     /// CAP-fs: a copy to memory of the processor, write, fsync; on tmpfs and in this folder. The
@@ -159,7 +153,7 @@ impl<'b> Assisted<'b> {
             }
             self.check_file(&mut file)?;
             report.time(self.group, format!("{}: CAP-fs, file on {name}", self.what), &times, None);
-            let time = median(&times);
+            let time = median_time(&times);
             best = Some(best.map_or(time, |best: Duration| best.min(time)));
         }
         Ok(best)

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Checkpoint, Element};
 use nearpm_gpu::{Access, Buffer, Launch, PmRegion};
+use nearpm_statistics::median_time;
 
-use super::assisted::{Assisted, median};
+use super::assisted::Assisted;
 use super::{Bench, verify, words};
 use crate::kernels::micro;
 use crate::pattern::pattern;
@@ -49,7 +50,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     report.time(GROUP, format!("restore of {size}"), &restores, None);
     from_disk(bench, report, &region, &memory, &expected(bench.last()).collect::<Vec<_>>(), size)?;
     if bench.scale == super::Scale::Full {
-        let ours = median(&times);
+        let ours = median_time(&times);
         let ways = Assisted::new(bench, GROUP, size, vec![&memory])?;
         ways.all(report, ours, Some(">= 1.3"))?;
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nearpm_gpm::Outcome;
 use nearpm_gpu::{Buffer, PmRegion};
+use nearpm_statistics::median_time;
 
-use super::assisted::{Assisted, median};
+use super::assisted::Assisted;
 use super::{Bench, Scale};
 use crate::db::{Model, ROW, Sizes, Table};
 use crate::kernels::db;
@@ -47,11 +48,11 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     report.rate(GROUP, "a twentieth of the rows updated (U)", updated, "M rows/s", &updates, None);
     report.time(GROUP, "a twentieth of the rows updated, the transaction", &updates, None);
     if bench.scale == Scale::Full {
-        assisted(bench, report, &rows, insertion, median(&updates))?;
+        assisted(bench, report, &rows, insertion, median_time(&updates))?;
     }
     drop(rows);
-    conventional(bench, report, median(&updates))?;
-    recovery(bench, report, table, &region, model, median(&updates))
+    conventional(bench, report, median_time(&updates))?;
+    recovery(bench, report, table, &region, model, median_time(&updates))
 }
 
 /// An insertion whose commit never comes, undone: the time of that.
@@ -123,7 +124,7 @@ fn conventional(bench: &Bench, report: &mut Report, ours: Duration) -> Result<()
         let mut model = Model::new(GROUPS);
         table.insert(&table.incoming(sizes.rows)?)?;
         model.insert(sizes.rows);
-        let time = median(&updates(bench, &table, &mut model)?);
+        let time = median_time(&updates(bench, &table, &mut model)?);
         check(&table, &region, &model, "updates with a conventional log")?;
         if best.is_none_or(|(best, _)| time < best) {
             best = Some((time, partitions));

@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Checkpoint, Concurrent, Element};
 use nearpm_gpu::{Buffer, Launch};
+use nearpm_statistics::median_time;
 
 use super::Bench;
-use super::assisted::median;
 use crate::kernels::micro;
 use crate::report::Report;
 
@@ -63,7 +63,7 @@ fn changed(bench: &Bench, report: &mut Report, memory: &Buffer) -> Result<()> {
         memory.fill(0)?;
         ensure!(checkpoint.restore(0)?.is_some() && memory.download()? == kept, "an incremental checkpoint is wrong");
         report.time(GROUP, format!("{percent} % of the pages changed, {} KiB copied", moved >> 10), &times, None);
-        let over = median(&whole).as_secs_f64() / median(&times).as_secs_f64().max(1e-9);
+        let over = median_time(&whole).as_secs_f64() / median_time(&times).as_secs_f64().max(1e-9);
         report.value(GROUP, format!("{percent} % changed: over a whole one"), over, "x", None);
     }
     Ok(())

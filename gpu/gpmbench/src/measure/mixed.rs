@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nearpm_gpu::persist_with_threads;
+use nearpm_statistics::median_time;
 
-use super::assisted::median;
 use super::changed::Changed;
 use super::opened::Opened;
 use super::{Bench, Scale};
@@ -45,9 +45,9 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, opened: &mut Opened<'_
         }
         opened.check_table(name)?;
         report.time(GROUP, format!("{name}, a batch of {count}"), &times, None);
-        let ours = *ours.get_or_insert(median(&times));
+        let ours = *ours.get_or_insert(median_time(&times));
         if number > 0 && bench.scale == Scale::Full {
-            let over = median(&times).as_secs_f64() / ours.as_secs_f64().max(1e-9);
+            let over = median_time(&times).as_secs_f64() / ours.as_secs_f64().max(1e-9);
             report.value(GROUP, format!("GPM over {name}"), over, "x", None);
         }
     }

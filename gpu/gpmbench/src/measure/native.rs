@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use nearpm_statistics::median_time;
 
-use super::assisted::{Assisted, median};
+use super::assisted::Assisted;
 use super::programs::GROUP;
 use super::{Bench, Scale};
 use crate::cpu::Image;
@@ -38,7 +39,7 @@ pub fn sums(bench: &Bench, report: &mut Report) -> Result<()> {
     let load = bench.wall(&mut || program.load())?;
     report.time(GROUP, "PS, the input brought to the device's memory", &[load], None);
     drop((program, region));
-    by_processor(bench, report, "PS, its sums", median(&times), &words_of(found.into_iter().map(u32::to_le_bytes)))
+    by_processor(bench, report, "PS, its sums", median_time(&times), &words_of(found.into_iter().map(u32::to_le_bytes)))
 }
 
 /// Arrays of 1 M numbers: the paper's 1 K of them.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nearpm_gpu::PmRegion;
+use nearpm_statistics::median_time;
 
-use super::assisted::median;
 use crate::kvs::{Kvs, Model};
 use crate::report::Report;
 
@@ -46,6 +46,6 @@ impl Opened<'_> {
 pub(super) fn over(report: &mut Report, name: &str, times: &[Duration]) {
     let ours = report.rows.iter().rev().find(|row| row.name.starts_with("the same, a batch")).map(|row| row.value);
     if let Some(ours) = ours {
-        report.value(GROUP, name, median(times).as_secs_f64() * 1e3 / ours, "x", None);
+        report.value(GROUP, name, median_time(times).as_secs_f64() * 1e3 / ours, "x", None);
     }
 }

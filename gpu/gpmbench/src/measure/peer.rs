@@ -65,5 +65,5 @@ fn peer(bench: &Bench, module: &Module, report: &mut Report, threads: u32, round
 }
 
 fn median_rate(inserts: u64, times: &[std::time::Duration]) -> f64 {
-    inserts as f64 / 1e6 / super::assisted::median(times).as_secs_f64()
+    inserts as f64 / 1e6 / nearpm_statistics::median_time(times).as_secs_f64()
 }

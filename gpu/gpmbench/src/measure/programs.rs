@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use nearpm_statistics::median_time;
 
-use super::assisted::{Assisted, median};
+use super::assisted::Assisted;
 use super::{Bench, Scale};
 use crate::programs::{
     BlackScholes, Cfd, Digits, Dnn, Hotspot, Iterative, Mesh, Net, Stepper, flow_of, is_price, learnt_by, part_of,
@@ -45,7 +46,7 @@ fn iterated<S: Stepper>(
     report.time(GROUP, format!("{name}: a checkpoint of {:.1} MiB", state as f64 / f64::from(1 << 20)), &take, None);
     if bench.scale == Scale::Full {
         let memory = program.program.state().into_iter().map(|(_, buffer)| buffer).collect();
-        Assisted::new(bench, GROUP, name, memory)?.all(report, median(&take), None)?;
+        Assisted::new(bench, GROUP, name, memory)?.all(report, median_time(&take), None)?;
     }
     drop(program);
     let again = Iterative::open(&region, make()?, EVERY)?;

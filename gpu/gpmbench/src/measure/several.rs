@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use nearpm_gpm::{Batch, Form, Log, Shape};
 use nearpm_gpu::{Device, Launch, Measured, Medium, PmRegion};
+use nearpm_statistics::median_time;
 
-use super::assisted::median;
 use crate::kernels::micro;
 use crate::pattern::pattern;
 use crate::report::Report;
@@ -89,5 +89,5 @@ fn batches(devices: &[Rc<dyn Device>], threads: u32, rounds: u32, repeats: usize
         ensure!(count == each && wrong == 0, "{count} of {each} entries are there, {wrong} of them wrong");
     }
     active.commit()?;
-    Ok(each as f64 * devices.len() as f64 / 1e6 / median(&times).as_secs_f64())
+    Ok(each as f64 * devices.len() as f64 / 1e6 / median_time(&times).as_secs_f64())
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use nearpm_gpm::Outcome;
 use nearpm_gpu::{Medium, ObjectKind, PmRegion, persist_scattered, persist_with_threads};
+use nearpm_statistics::median_time;
 
-use super::assisted::{Assisted, median};
+use super::assisted::Assisted;
 use super::opened::{COUNT, GROUP, Opened, THREADS, over};
 use super::{Bench, changed, mixed};
 use crate::kernels::kvs as kvs_kernels;
@@ -39,7 +40,7 @@ pub fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         by_file(bench, report, &kvs)?;
     }
     mixed::measure(bench, report, &mut opened, count)?;
-    let operation: Duration = median(&logged) * BATCHES;
+    let operation: Duration = median_time(&logged) * BATCHES;
     drop(kvs);
     recovery(bench, report, region, &mut model, operation)
 }
@@ -81,7 +82,7 @@ fn assisted(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>, size: &
                 Ok(())
             })?);
         }
-        let faster = best.as_ref().is_none_or(|(best, _)| median(&times) < median(best));
+        let faster = best.as_ref().is_none_or(|(best, _)| median_time(&times) < median_time(best));
         if faster {
             best = Some((times, threads));
         }
@@ -90,7 +91,7 @@ fn assisted(bench: &Bench, report: &mut Report, opened: &mut Opened<'_>, size: &
     let (times, threads) = best.expect("there is a number of threads");
     report.time(GROUP, format!("CAP-mm of the whole table, {size}, best of 1 to 16 threads ({threads})"), &times, None);
     if let Some(ours) = report.find(GROUP, &format!("the same, a batch, table {size}")) {
-        let over = median(&times).as_secs_f64() * 1e3 / ours;
+        let over = median_time(&times).as_secs_f64() * 1e3 / ours;
         report.value(GROUP, "GPM over CAP-mm of the whole table", over, "x", Some(">= 15"));
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use nearpm_statistics::Statistics;
+
 /// A bar of each program.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Row {
@@ -25,7 +27,7 @@ impl Row {
         } else {
             self.values.iter().all(|value| value.is_finite())
         };
-        is.then(|| self.values.iter().sum::<f64>() / self.values.len() as f64)
+        is.then(|| (&self.values).mean())
     }
 
     /// The largest value.
@@ -36,8 +38,7 @@ impl Row {
     /// Geometric mean; there is none where a value is not above zero, or no arithmetic one.
     pub fn geometric(&self) -> Option<f64> {
         self.mean().filter(|_| self.values.iter().all(|&value| value > 0.0))?;
-        let logarithms = self.values.iter().map(|value| value.ln()).sum::<f64>();
-        Some((logarithms / self.values.len() as f64).exp())
+        Some((&self.values).geometric_mean())
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use nearpm::{Mechanism, Survives};
 use nearpm_bench::machine::{file_system, memory_folder};
-use nearpm_evaluation::natively::{self, Files, Row, Setting, csv};
+use nearpm_evaluation::on_host::{self, Files, Row, Setting, csv};
 use nearpm_evaluation::place::Place;
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
@@ -62,7 +62,7 @@ pub fn command(plan: &Plan) -> Result<Measured> {
 fn measure(plan: &Plan, files: &Files, file_system: &str, place: &Place<'_>) -> Result<Measured> {
     let mechanisms = if plan.mechanisms.is_empty() { Mechanism::ALL.to_vec() } else { plan.mechanisms.clone() };
     let programs = if plan.programs.is_empty() { Program::ALL.to_vec() } else { plan.programs.clone() };
-    let groups = natively::groups(&plan.scope, &programs, &mechanisms, plan.transactions);
+    let groups = on_host::groups(&plan.scope, &programs, &mechanisms, plan.transactions);
     // The cases of a group have pools of one size.
     let sizes = groups.iter().filter_map(|group| Some(place.bytes(group.first()?)));
     let largest = sizes.max().context("nothing is left to run")?;
@@ -81,7 +81,7 @@ fn measure(plan: &Plan, files: &Files, file_system: &str, place: &Place<'_>) -> 
     let bar = ProgressBar::new(runs as u64).with_style(style.progress_chars("=> "));
     let (mut rows, mut failed) = (Vec::new(), None);
     for (number, group) in groups.iter().enumerate() {
-        let timings = natively::in_turn(place, group, plan.rounds, &mut |timing| {
+        let timings = on_host::in_turn(place, group, plan.rounds, &mut |timing| {
             bar.inc(1);
             bar.set_message(format!("{}: {:.0} ns", timing.case, timing.ns_per_transaction));
         });
@@ -100,7 +100,7 @@ fn measure(plan: &Plan, files: &Files, file_system: &str, place: &Place<'_>) -> 
     bar.finish_and_clear();
     if !rows.is_empty() {
         println!("{}", report::described(&rows));
-        report::natively(&rows).iter().for_each(|table| print!("\n{}:\n\n{}", table.title, table.markdown()));
+        report::on_host(&rows).iter().for_each(|table| print!("\n{}:\n\n{}", table.title, table.markdown()));
     }
     Ok(Measured { csv: csv(&rows)?, failed })
 }

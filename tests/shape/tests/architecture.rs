@@ -26,6 +26,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-cards", &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sim"]),
     ("nearpm-workloads", &["nearpm"]),
     ("nearpm-text", &[]),
+    // What measurements are told by.
+    ("nearpm-statistics", &[]),
     ("nearpm-tier", &[]),
     // Workloads under power cuts: for the command line, and for whoever else cuts the power of a
     // program.
@@ -75,28 +77,31 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
         ],
     ),
-    ("nearpm-bench", &["nearpm-text"]),
-    ("nearpm-stores", &["nearpm"]),
+    ("nearpm-bench", &["nearpm-statistics", "nearpm-text"]),
+    ("nearpm-stores", &["nearpm", "nearpm-statistics"]),
     // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.
     ("nearpm-ptx", &[]),
     ("nearpm-gpu", &["nearpm", "nearpm-interface", "nearpm-newfile", "nearpm-ptx"]),
     ("nearpm-gpm", &["nearpm-gpu", "nearpm-interface"]),
-    ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface", "nearpm-ptx"]),
+    ("nearpm-gpmbench", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface", "nearpm-ptx", "nearpm-statistics"]),
     // The persistency model of GPUs; the form of litmus tests is that of the card's model.
     ("nearpm-sbrp", &["nearpm-ppo", "nearpm-ptx"]),
     ("nearpm-gphash", &["nearpm-gpm", "nearpm-gpu", "nearpm-interface"]),
     ("nearpm-gpm-c", &["nearpm-gphash", "nearpm-gpm", "nearpm-gpu"]),
     // What is measured is told as the other programs of a GPU tell it.
-    ("nearpm-gphashbench", &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu", "nearpm-workloads"]),
+    (
+        "nearpm-gphashbench",
+        &["nearpm-gphash", "nearpm-gpmbench", "nearpm-gpu", "nearpm-statistics", "nearpm-workloads"],
+    ),
     ("nearpm-gpusim", &["nearpm-ptx"]),
-    ("nearpm-sbrpbench", &["nearpm-gpusim", "nearpm-ptx"]),
+    ("nearpm-sbrpbench", &["nearpm-gpusim", "nearpm-ptx", "nearpm-statistics"]),
     ("nearpm-mutants", &[]),
+    ("nearpm-shape", &[]),
     ("nearpm-verification", &["nearpm-proofs"]),
     ("nearpm-ycsb", &["nearpm-workloads"]),
     ("nearpm-gvr", &["nearpm", "nearpm-newfile"]),
     ("nearpm-serve", &["nearpm", "nearpm-ycsb"]),
-    // What is measured on a processor is told as the comparison with PMDK tells it: the machine,
-    // medians and their spread.
+    // What is measured on a processor is told with the machine, as the comparison with PMDK is.
     (
         "nearpm-evaluation",
         &[
@@ -107,6 +112,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
             "nearpm-workloads",
             "nearpm-bench",
+            "nearpm-statistics",
             "nearpm-text",
         ],
     ),
@@ -121,6 +127,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
             "nearpm-cards",
             "nearpm-cuts",
+            "nearpm-statistics",
             "nearpm-text",
             "nearpm-workloads",
             "nearpm-bench",
@@ -156,6 +163,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-workloads",
             "nearpm-verilate",
             "nearpm-ppo",
+            "nearpm-statistics",
             "nearpm-tier",
         ],
     ),
@@ -163,7 +171,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Crates of the workspace with their direct workspace dependencies (not those for tests).
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace");
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root)
@@ -218,7 +226,7 @@ fn a_planted_breach_is_found() {
 
 /// Files that git has, by their paths from the workspace's root, which is given with them.
 fn tracked() -> (&'static Path, Vec<String>) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace");
     let output = Command::new("git").args(["ls-files"]).current_dir(root).output().expect("git runs");
     assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
     (root, String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())

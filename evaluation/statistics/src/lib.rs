@@ -1,7 +1,41 @@
-//! Medians, spreads, and ratios of what was measured in turn.
+//! What measurements are told by: medians, quantiles, spreads, and ratios of what was measured in
+//! turn. They are those of `statrs`, whose means are handed on: `(&values).geometric_mean()`.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+pub use statrs::statistics::Statistics;
 use statrs::statistics::{Data, Max, Median, Min};
+
+/// The median; of an even number of values the mean of the middle two.
+///
+/// # Panics
+/// If there are none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.into_iter().collect();
+    assert!(!values.is_empty(), "nothing has no median");
+    Data::new(values).median()
+}
+
+/// The median of times, as [`median`].
+///
+/// # Panics
+/// If there are none.
+pub fn median_time(times: &[Duration]) -> Duration {
+    Duration::from_secs_f64(median(times.iter().map(Duration::as_secs_f64)))
+}
+
+/// The value that this share of the others, 0 to 1, are not above: one of the values, as counts of
+/// cycles or nanoseconds are whole. Sorts them.
+///
+/// # Panics
+/// If there are none.
+pub fn quantile<T: Copy + Ord>(values: &mut [T], share: f64) -> T {
+    values.sort_unstable();
+    values[((values.len() - 1) as f64 * share) as usize]
+}
 
 /// A figure from many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,9 +80,20 @@ mod tests {
 
     #[test]
     fn medians_and_spreads() {
+        assert_eq!((median([3.0, 1.0, 2.0]), median([4.0, 1.0, 2.0, 3.0])), (2.0, 2.5));
+        let times = [7, 1, 2, 900].map(Duration::from_micros);
+        assert_eq!(median_time(&times), Duration::from_nanos(4500));
+        assert!(std::panic::catch_unwind(|| median([])).is_err(), "there is no median of nothing");
         assert_eq!(Figure::of(&[3.0, 1.0, 2.0]), Some(Figure { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(Figure::of(&[4.0, 1.0, 2.0, 3.0]), Some(Figure { median: 2.5, min: 1.0, max: 4.0 }));
         assert_eq!(Figure::of(&[]), None);
+    }
+
+    #[test]
+    fn a_quantile_is_one_of_the_values() {
+        let mut values = [40, 10, 30, 20];
+        assert_eq!([0.0, 0.5, 0.75, 1.0].map(|share| quantile(&mut values, share)), [10, 20, 30, 40]);
+        assert_eq!(quantile(&mut [7], 0.99), 7);
     }
 
     #[test]

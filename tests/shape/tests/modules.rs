@@ -2,9 +2,9 @@
 //! so that each can be read after those below it.
 //!
 //! A module uses another where its text, without its tests, names it in a path. Circles that are
-//! still there are listed in `modules/circles.txt`, and no other may come; `NEARPM_BLESS=1` writes
-//! the list anew. A parent is not ranked against its children: it holds what they share and says
-//! what they are together.
+//! still there are listed in `circles.txt` beside this, and no other may come; `NEARPM_BLESS=1`
+//! writes the list anew. A parent is not ranked against its children: it holds what they share and
+//! says what they are together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -127,6 +127,44 @@ fn circles(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
     uses.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
 }
 
+/// Files and modules that a table at the head of a module names in its first column, by their
+/// names as they stand there. Types, which tables name too, begin with a capital.
+fn listed(text: &str) -> Vec<&str> {
+    let mut is_table = false;
+    let mut names = Vec::new();
+    for line in text.lines().take_while(|line| line.starts_with("//!")) {
+        let cells = line.strip_prefix("//! |");
+        is_table = cells.is_some_and(|cells| is_table || cells.starts_with(" file |") || cells.starts_with(" module |"));
+        let first = cells.filter(|_| is_table).and_then(|cells| cells.split('|').next()).unwrap_or_default();
+        names.extend(first.split('`').skip(1).step_by(2).filter(|name| name.starts_with(char::is_lowercase)));
+    }
+    names
+}
+
+#[test]
+fn a_table_of_modules_names_what_is_there() {
+    let mut tried = 0;
+    let mut gone = Vec::new();
+    for (file, text) in sources() {
+        let Some((folder, "mod.rs" | "lib.rs" | "main.rs")) = file.rsplit_once('/') else { continue };
+        for name in listed(&text) {
+            tried += 1;
+            let path = root().join(folder).join(name.replace("::", "/"));
+            if !path.exists() && !path.with_extension("rs").exists() {
+                gone.push(format!("{file}: {name}"));
+            }
+        }
+    }
+    assert!(tried > 500, "{tried} names");
+    assert!(gone.is_empty(), "there is none of these any more: {gone:#?}");
+}
+
+#[test]
+fn a_name_in_a_table_of_modules_is_found() {
+    let text = "//! A crate.\n//!\n//! | module | holds |\n//! |---|---|\n//! | [`a`], `b.rs`, [`Type`] | `c` |\n//!\n//! | word | `d` |\n\n//! | file |";
+    assert_eq!(listed(text), ["a", "b.rs"]);
+}
+
 /// All circles: a line each, with the folder and the modules that use each other.
 fn found(files: &[(String, String)]) -> BTreeSet<String> {
     let of = |(folder, uses): (String, BTreeMap<_, _>)| {
@@ -135,16 +173,25 @@ fn found(files: &[(String, String)]) -> BTreeSet<String> {
     folders(files).into_iter().flat_map(of).collect()
 }
 
-#[test]
-fn modules_beside_each_other_have_ranks() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
-    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root).output().expect("git runs");
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies in the workspace")
+}
+
+/// Sources that git has, by name and text.
+fn sources() -> Vec<(String, String)> {
+    let output = Command::new("git").args(["ls-files", "*.rs"]).current_dir(root()).output().expect("git runs");
     assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
     let list = String::from_utf8(output.stdout).expect("names of files are text");
-    let read = |file: &str| Some((file.to_owned(), fs::read_to_string(root.join(file)).ok()?));
-    let files: Vec<_> = list.lines().filter_map(read).collect();
+    // What was taken away and not committed yet is still in git's list.
+    let read = |file: &str| Some((file.to_owned(), fs::read_to_string(root().join(file)).ok()?));
+    list.lines().filter_map(read).collect()
+}
+
+#[test]
+fn modules_beside_each_other_have_ranks() {
+    let files = sources();
     assert!(files.len() > 500, "{} files", files.len());
-    let (found, list) = (found(&files), root.join("tests/tests/modules/circles.txt"));
+    let (found, list) = (found(&files), root().join("tests/shape/tests/circles.txt"));
     if std::env::var_os("NEARPM_BLESS").is_some() {
         let lines: String = found.iter().map(|line| format!("{line}\n")).collect();
         fs::write(&list, lines).expect("the list can be written");

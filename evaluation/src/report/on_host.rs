@@ -1,15 +1,15 @@
-//! The programs on a processor, measured: tables of what [`crate::natively`] has given.
+//! The programs on a processor, measured: tables of what [`crate::on_host`] has given.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 use nearpm::Mechanism;
+use nearpm_statistics::Statistics;
 use nearpm_workloads::programs::Inputs;
-use statrs::statistics::Statistics;
 
 use super::table::{MISSING, Table, head, short, whole};
 use crate::case::Configuration;
-use crate::natively::{BESIDE, ORIGIN, Row};
+use crate::on_host::{BESIDE, ORIGIN, Row};
 
 /// What makes them again.
 const COMMAND: &str = "nearpm bench --native --pool FOLDER --survives WHAT";
@@ -54,7 +54,7 @@ fn ratio(value: f64) -> String {
 
 /// Each program without crash consistency, and how many times as long it takes with each way to it;
 /// and what these cost on average over the programs.
-pub fn natively(rows: &[Row]) -> [Table; 2] {
+pub fn on_host(rows: &[Row]) -> [Table; 2] {
     [by_program(rows), by_mechanism(rows)]
 }
 
@@ -151,7 +151,7 @@ pub fn section(rows: &[Row]) -> Markup {
         section id="natively" {
             h2 { "Natively" }
             p { strong { "These alone are measured" } ", in wall-clock time. They are " (described(rows)) " Command: " code { (COMMAND) } "." }
-            @for table in natively(rows) {
+            @for table in on_host(rows) {
                 h3 { (table.title) }
                 (table.html())
             }

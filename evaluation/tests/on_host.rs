@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nearpm::memory::{Flush, Memory, VolatileMemory};
 use nearpm::{Mechanism, Options, Statistics, Survives};
 use nearpm_evaluation::case::{Case, Configuration};
-use nearpm_evaluation::natively::{BESIDE, Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
+use nearpm_evaluation::on_host::{BESIDE, Files, NAME, ORIGIN, Row, Setting, csv, groups, in_turn, parse, stored};
 use nearpm_evaluation::place::{self, Place, Timing};
 use nearpm_evaluation::plan::Scope;
 use nearpm_evaluation::report;
@@ -253,7 +253,7 @@ fn rows_are_ratios_within_a_round_and_read_back_as_they_were_written() {
     assert_eq!(parse(&text).unwrap(), rows);
     assert!(text.contains(ORIGIN) && text.contains("cache-line write-backs and fences"), "{text}");
 
-    let [by_program, by_mechanism] = report::natively(&rows);
+    let [by_program, by_mechanism] = report::on_host(&rows);
     let cells = ["tatp, corrected", "12.0 (10.0..20.0)", "2.50 (2.00..3.00)", "3.00 (3.00..4.00)", "2.00 (2.00..2.00)"];
     assert_eq!(by_program.rows, [cells]);
     // Lean undo is no part of the library's undo logging.

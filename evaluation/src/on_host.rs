@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use nearpm::memory::{Flush, MappedMemory};
 use nearpm::{Error, Mechanism, Options, Problem, Survives};
 use nearpm_bench::machine::Machine;
-use nearpm_bench::statistics::Figure;
+use nearpm_statistics::Figure;
 use nearpm_workloads::programs::{Inputs, Program};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,8 @@
 //! `nearpm run` as a user sees it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 fn nearpm(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nearpm")).args(arguments).output().expect("the program runs")
@@ -175,6 +177,22 @@ fn the_demo_cuts_an_unmodified_program_for_pmdk() {
     // A program that is none, and a library without a card.
     assert!(!run("/bin/false", library).status.success());
     assert!(!run(path, "/no/such/folder").status.success());
+}
+
+#[test]
+fn a_program_for_pmdk_that_hangs_is_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("hangs");
+    std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let (program, library) = (program.to_str().expect("a path"), folder.path().to_str().expect("a path"));
+    let small = ["demo", "--model-ops", "20", "--rtl-ops", "0", "--typed-ops", "0", "--table-ops", "0"];
+    let options = ["--pmdk-timeout", "1", "--pmdk-program", program, "--pmdk-library", library];
+    let begun = Instant::now();
+    let output = nearpm(&[&small[..], &options].concat());
+    assert!(!output.status.success() && begun.elapsed() < Duration::from_secs(500), "{:?}", begun.elapsed());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("hangs prepare has not ended within 1s"), "{said}");
 }
 
 #[test]

@@ -20,6 +20,15 @@ macro_rules! counters {
             pub fn since(&self, earlier: &Statistics) -> Statistics {
                 Statistics { $( $name: self.$name - earlier.$name ),* }
             }
+            /// The first that a program has printed, by their `Debug` on one line or several, in
+            /// what it said; `None` where it has printed none.
+            pub fn printed_in(text: &str) -> Option<Statistics> {
+                let (_, behind) = text.split_once("Statistics {")?;
+                let (fields, _) = behind.split_once('}')?;
+                let fields: Vec<_> = fields.split(',').filter_map(|field| field.trim().split_once(": ")).collect();
+                let value = |name| fields.iter().find(|(found, _)| *found == name)?.1.parse().ok();
+                Some(Statistics { $( $name: value(stringify!($name))? ),* })
+            }
         }
 
         /// The live counters.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::check::Image;
 use nearpm::direct::{DirectPool, Mode};
-use nearpm::memory::{Memory, TestMemory};
+use nearpm::memory::{Memory, TestMemory, not_cut, not_cut_in};
 use nearpm::{Error, HeapState, Mechanism, Options, Statistics};
 
 const BYTES: usize = 1 << 20;
@@ -200,4 +200,21 @@ fn the_allocator_s_state_is_one() {
     assert!(open.log_bytes > 0 && closed.log_bytes == 0);
     assert_eq!(closed.free_bytes, open.free_bytes + open.log_bytes);
     assert!(closed.fragmentation > 0.0 && closed.fragmentation < 0.2, "{closed:?}");
+}
+
+#[test]
+fn counters_are_read_from_what_a_program_has_printed() {
+    let statistics = Statistics { commands: 17, fallbacks: 3, ..Statistics::default() };
+    for printed in [format!("{statistics:?}"), format!("libpmemobj: {statistics:#?}\nlibpmemobj: HeapState {{")] {
+        assert_eq!(Statistics::printed_in(&printed), Some(statistics), "{printed}");
+    }
+    for other in ["", "Statistics {", "Statistics { commands: 17 }", "Statistics { commands: x }"] {
+        assert_eq!(Statistics::printed_in(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_power_cut_that_did_not_come_is_read_from_what_a_program_has_printed() {
+    let text = format!("a line\nlibpmemobj: the card's {}\nanother", not_cut(1_234, "cycles"));
+    assert_eq!((not_cut_in(&text), not_cut_in("the power was cut in 12 events")), (Some(1_234), None));
 }

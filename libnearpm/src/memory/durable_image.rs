@@ -13,6 +13,21 @@ use crate::error::Error;
 /// The status that a process ends with when its power is cut.
 pub const CUT_STATUS: i32 = 86;
 
+/// What a process prints at its orderly end where a power cut was armed and did not come, behind
+/// which stands in how many events, or cycles.
+const NOT_CUT: &str = "power was not cut in ";
+
+/// What is printed of a power cut that did not come in so many events or cycles, which `unit` says.
+pub fn not_cut(count: u64, unit: &str) -> String {
+    format!("{NOT_CUT}{count} {unit}")
+}
+
+/// The number of events or cycles in what a process has printed by [`not_cut`].
+pub fn not_cut_in(text: &str) -> Option<u64> {
+    let (_, behind) = text.split_once(NOT_CUT)?;
+    behind.split(' ').next()?.parse().ok()
+}
+
 /// When power fails, and what survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerCut {
@@ -88,7 +103,7 @@ impl Drop for DurableImage {
     fn drop(&mut self) {
         self.memory.stop_probe();
         self.file.store(0, &self.memory.durable());
-        eprintln!("power was not cut in {} events", self.memory.events());
+        eprintln!("{}", not_cut(self.memory.events(), "events"));
     }
 }
 

@@ -37,7 +37,7 @@ mod writes;
 
 pub use card::CardMemory;
 pub(crate) use durable_image::DurableImage;
-pub use durable_image::{CUT_STATUS, PowerCut};
+pub use durable_image::{CUT_STATUS, PowerCut, not_cut, not_cut_in};
 pub(crate) use length::{extend, fill};
 pub use mapped::{Flush, MappedMemory, Survives};
 pub(crate) use mapped::{allocate, allocate_range, free_bytes, private_view};

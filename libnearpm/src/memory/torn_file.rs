@@ -9,7 +9,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::durable_image::{PowerCut, end_process};
+use super::durable_image::{PowerCut, end_process, not_cut};
 use super::test::Random;
 use super::{Event, MappedMemory, Memory, View, check_range};
 use crate::error::Error;
@@ -88,7 +88,7 @@ impl Drop for TornFile {
     fn drop(&mut self) {
         let medium = self.lock();
         self.file.store(0, &medium.bytes);
-        eprintln!("power was not cut in {} events", medium.events);
+        eprintln!("{}", not_cut(medium.events, "events"));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nearpm::cards;
-use nearpm::memory::CUT_STATUS;
+use nearpm::memory::{CUT_STATUS, not_cut};
 use nearpm_driver::{Card, CardOptions};
 use nearpm_sim::core::{Access, Answer, CardCore, DmaWrite, Medium, Ticket};
 use nearpm_sim::host::{Cut, Parameters};
@@ -153,7 +153,7 @@ impl Drop for Computer {
         cards::unregister(&self.name);
         self.machine.settle();
         if self.cut.is_some() {
-            eprintln!("libpmemobj: the card's power was not cut in {} cycles", self.machine.cycle());
+            eprintln!("libpmemobj: the card's {}", not_cut(self.machine.cycle(), "cycles"));
         }
         if let Err(error) = self.image.sync() {
             eprintln!("libpmemobj: {error}");

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use nearpm::Statistics;
 use tempfile::TempDir;
 
 /// What a program runs on.
@@ -54,8 +55,8 @@ fn package() -> &'static str {
 /// # Panics
 /// If it prints none.
 pub fn commands(printed: &str) -> u64 {
-    let number = printed.split("commands: ").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no number of commands in {printed}"))
+    let statistics = Statistics::printed_in(printed);
+    statistics.unwrap_or_else(|| panic!("no statistics in {printed}")).commands
 }
 
 /// The newest static library: cargo has built it with this test.

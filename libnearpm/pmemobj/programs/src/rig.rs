@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nearpm::memory::CUT_STATUS;
+use nearpm::memory::{CUT_STATUS, not_cut_in};
 use tempfile::TempDir;
 
 use super::{CARD, Library, Program};
@@ -64,7 +64,7 @@ impl Rig {
         let text = String::from_utf8_lossy(&output.stderr);
         let end = match output.status.code() {
             Some(CUT_STATUS) => End::Cut,
-            Some(0) => End::Whole(events(&text)),
+            Some(0) => End::Whole(not_cut_in(&text).unwrap_or_else(|| panic!("no number of events in {text:?}"))),
             _ => panic!("{:?}, {seed}, {cut}: {} {text}", self.library, output.status),
         };
         self.verify(&seed, output.stdout.len(), cut);
@@ -81,12 +81,6 @@ impl Rig {
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
-}
-
-/// The number of events or cycles that a whole run reports when the pool is closed.
-fn events(text: &str) -> u64 {
-    let number = text.split("power was not cut in ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    number.unwrap_or_else(|| panic!("no number of events in {text:?}"))
 }
 
 /// A random number of a seed.

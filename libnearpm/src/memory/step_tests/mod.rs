@@ -140,7 +140,7 @@ type Seen<S> = ((S, u64), BTreeSet<Site>);
 /// If one fails.
 fn seen_by_runs<S: Scenario>() -> Vec<Seen<S>> {
     let runs = runs::<S>();
-    let outcomes = on_each_processor(&runs, |&(scenario, seed)| {
+    let outcomes = on_all_workers(&runs, |&(scenario, seed)| {
         planted::leave_out(None);
         planted::seen();
         let done = scenario.run(seed).map_err(|e| format!("{scenario:?} {seed}: {e}"));
@@ -151,10 +151,10 @@ fn seen_by_runs<S: Scenario>() -> Vec<Seen<S>> {
     runs.into_iter().zip(outcomes.into_iter().map(|(_, seen)| seen)).collect()
 }
 
-/// Does work on as many threads as there are processors, and gives the results in the order of the
-/// work.
-fn on_each_processor<W: Sync, R: Send>(work: &[W], does: impl Fn(&W) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+/// Does work on as many threads as are asked for, without that as there are processors, and gives
+/// the results in the order of the work.
+fn on_all_workers<W: Sync, R: Send>(work: &[W], does: impl Fn(&W) -> R + Sync) -> Vec<R> {
+    let threads = nearpm_tier::jobs(1);
     let next = AtomicUsize::new(0);
     let take = || {
         let taken = std::iter::from_fn(|| {
@@ -185,7 +185,7 @@ fn each_step_is_needed<S: Scenario>(tried: impl Fn(&str) -> bool) -> Vec<Site> {
     let sites: Vec<Site> = sites.into_iter().filter(|&(step, file, _)| acts(step) && tried(file)).collect();
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let killed = on_each_processor(&sites, |&site| {
+    let killed = on_all_workers(&sites, |&site| {
         let failure = failure_without(site, &runs);
         match &failure {
             Some(failure) => {

@@ -1,5 +1,29 @@
 //! Crash-consistent pools and transactions for persistent memory, with or without a NearPM card.
 //!
+//! Typed objects in a direct pool, which is the default:
+//!
+//! ```
+//! use nearpm::prelude::*;
+//!
+//! #[derive(Clone, Copy, Persistent)]
+//! #[repr(C)]
+//! struct Guests {
+//!     visits: u64,
+//! }
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("guests.pool");
+//! # let path = path.to_str().unwrap();
+//! let pool = DirectPool::open_or_create(path, 1 << 20, &Options::new())?;
+//! let guests = pool.tx(|tx| tx.root_or_zeroed::<Guests>())?;
+//! let visits = pool.tx(|tx| tx.update(guests.visits(), |n| n + 1))?;
+//! assert_eq!(visits, 1);
+//! pool.close()?;
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! Offsets, in a pool with a mechanism of the paper:
+//!
 //! ```
 //! use nearpm::{Error, Mechanism, Options};
 //! # let folder = tempfile::tempdir().unwrap();
@@ -32,16 +56,16 @@
 //! | [`collections`] | vector, text, maps and queue in pools |
 //!
 //! Inside, modules use those above them in this table, or beside them, and no circle is among them
-//! (`tests/tests/modules.rs` holds that):
+//! (`tests/shape/tests/modules.rs` holds that):
 //!
 //! | modules | hold |
 //! |---|---|
 //! | `error`, `events`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
 //! | `stripes`, `memory`, `lint`, `options`, `part` | media, and how pools are created and opened |
 //! | `executor`, `lane` | who makes the copies, and the log rings |
-//! | `heap`, `spans`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
+//! | `heap`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
 //! | `recovery` | from the logs to a pool in which none counts: rings, then pages that moved, then segments |
-//! | `mechanism`, `alloc`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
+//! | `mechanism`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
 //! | `pool`, `primitives`, `direct`, `pmdk`, `collections`, `check` | what programs and tools use |
 //!
 //! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are

@@ -16,6 +16,7 @@
 //! | [`access`] | users, passwords, what each may do |
 //! | [`service`] | what a protocol is to the server |
 //! | `store` | keys and values in a pool |
+//! | `glob` | patterns of names |
 //! | [`redis`], [`memcached`] | the protocols |
 //! | [`tally`] | what is counted |
 //! | [`fuzzing`] | what holds of the parsers for every input |

@@ -9,6 +9,7 @@
 //! | `one_bit.rs` | what checksums say of single damaged bits |
 //! | `info.rs` | what a pool is, without judging it |
 //! | `contents.rs` | whose data a pool holds |
+//! | `resize.rs` | pools that become larger or shorter |
 //! | `copy.rs` | sound copies, also of another size |
 //! | `region.rs`, `hash_table.rs` | the same for regions of GPUs, which are no pools and lie in the same format's terms, and for their hash tables |
 //! | `repair.rs` | putting right what can be, behind a backup of what is overwritten |

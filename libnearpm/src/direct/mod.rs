@@ -33,6 +33,8 @@
 //! | `old.rs` | old bytes of large transactions, which the log keeps |
 //! | `once.rs` | new objects that are written once, to their place |
 //! | `known.rs` | which records are durable, and which of them a recovery will know to be |
+//! | `state.rs` | what an open transaction remembers |
+//! | `grow.rs` | a pool that gets more room while it is open |
 //! | `lint.rs` | finding faults of the program |
 //! | `mode_by_use.rs` | how the last program has used the pool, for the choice of a mode |
 //! | `shard.rs` | what each thread has for itself |

@@ -10,7 +10,7 @@
 //! | `link`, `packet` | when a packet leaves and arrives, and what it is |
 //! | `cpu` | cores: what a load, store, write-back or fence does and costs |
 //! | `cached`, `uncached` | the two ways of an access |
-//! | `steps` | how far an access has come that waits while other cores go on |
+//! | `resume` | how far an access has come that waits while other cores go on |
 //! | `turns` | where it stops for them |
 //! | `adversary` | what happens unasked |
 //! | `function` | configuration, reset, host memory, interrupts |

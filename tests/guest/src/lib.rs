@@ -9,7 +9,7 @@
 //! | [`machine`] | QEMU, and its serial line |
 //! | [`simulator`] | `nearpm-sim`, which is the card |
 //! | [`trial`] | a life, a power cut, a second life, and the verdict |
-//! | [`line`] | what the guest says on the serial line |
+//! | [`message`] | what the guest says on the serial line |
 //! | [`task`] | what the guest is told on the kernel's command line |
 //! | [`work`] | what the guest does with the card |
 //!

@@ -134,7 +134,8 @@ fn listed(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for line in text.lines().take_while(|line| line.starts_with("//!")) {
         let cells = line.strip_prefix("//! |");
-        is_table = cells.is_some_and(|cells| is_table || cells.starts_with(" file |") || cells.starts_with(" module |"));
+        is_table =
+            cells.is_some_and(|cells| is_table || cells.starts_with(" file |") || cells.starts_with(" module |"));
         let first = cells.filter(|_| is_table).and_then(|cells| cells.split('|').next()).unwrap_or_default();
         names.extend(first.split('`').skip(1).step_by(2).filter(|name| name.starts_with(char::is_lowercase)));
     }

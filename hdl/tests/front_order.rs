@@ -20,6 +20,7 @@ on_both!(
     an_unmap_arrives_when_every_slot_waits_for_a_held_store,
     what_fails_at_random_has_no_effect_and_loses_no_store,
     a_flooding_thread_does_not_keep_another_from_its_turn,
+    what_was_let_go_gets_a_slot_beside_a_flood_of_commands,
     a_read_back_counts_what_arrived_before_it,
     a_flood_on_one_port_does_not_starve_the_other,
     a_command_needs_no_later_access_to_finish,

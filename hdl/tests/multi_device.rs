@@ -177,8 +177,43 @@ on_both!(
     software_sees_what_waits_and_decides_while_the_device_is_silent,
     the_save_reads_each_place,
     what_is_forgotten_or_left_behind_is_waited_for_and_dropped,
+    messages_delay_a_thread_as_long_as_they_come_one_upon_the_other,
     whatever_comes_at_once_only_what_may_go_goes,
 );
+
+/// Messages go first, and nothing bounds their number: what the page says of that.
+fn messages_delay_a_thread_as_long_as_they_come_one_upon_the_other(dut: &mut dyn Dut) {
+    let b = &mut Bench::new(dut);
+    b.number();
+    b.reached[4] = 1;
+    // Five cycles to take a message in, and eleven where it is a question that is answered.
+    for (status, dense, sparse) in [(PEER_TELLS, 4, 20), (PEER_ASKS, 9, 40)] {
+        let send = |b: &mut Bench, every: u64, cycles: u64| {
+            for cycle in 0..cycles {
+                if cycle % every == 0 {
+                    b.hear(4, 0, status, 1)
+                } else {
+                    b.cycle()
+                }
+                if b.dut.get_bool("release_valid") {
+                    return Some(cycle);
+                }
+            }
+            None
+        };
+        send(b, dense, 200);
+        b.park(6, 1, 0, 33, true);
+        assert_eq!(send(b, dense, 5000), None, "messages of status {status} no longer go before a thread");
+        b.rest(16 * 14);
+        assert_eq!(b.released(), Some(33), "behind the last message");
+        b.retire(6);
+        b.rest(SOON);
+        b.park(6, 1, 0, 34, true);
+        assert!(send(b, sparse, 5000).is_some_and(|cycle| cycle < SOON), "a message in {sparse} cycles is too much");
+        assert_eq!(b.released(), Some(34));
+        b.retire(6);
+    }
+}
 
 fn a_command_waits_for_every_participant_and_reports(dut: &mut dyn Dut) {
     let b = &mut Bench::new(dut);

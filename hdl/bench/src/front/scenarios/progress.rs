@@ -1,10 +1,12 @@
 //! Everybody has a turn, and nothing waits for the host: C10.
 
-use super::super::Bench;
+use super::super::{Bench, DEVICE};
 use super::{POOL, line_of, log, simple};
-use nearpm_hdl::dut::Dut;
+use nearpm_hdl::dut::{Dut, Value};
 use nearpm_interface::command::{Command, Opcode};
+use nearpm_interface::firmware::descriptor;
 use nearpm_interface::geometry::{LINE, REQUEST_SLOTS};
+use nearpm_interface::peer::{PEER_TELLS, PeerMessage};
 use nearpm_interface::status::Status;
 
 pub fn a_flood_of_stores_or_commands_leaves_room_for_the_others(dut: &mut dyn Dut) {
@@ -141,6 +143,54 @@ pub fn a_flooding_thread_does_not_keep_another_from_its_turn(dut: &mut dyn Dut) 
         b.run(1);
     }
     assert!(b.issued.len() > 1 && posted > others + 4, "there was no flood");
+    b.work = true;
+    b.drain();
+}
+
+/// What has waited for another device gets a slot beside a thread that refills every one as it is
+/// freed, though nothing keeps one for it: what the page says of that.
+pub fn what_was_let_go_gets_a_slot_beside_a_flood_of_commands(dut: &mut dyn Dut) {
+    let mut b = Bench::new(dut, 27);
+    let other = DEVICE + 1;
+    let commit = &mut b.descriptors[Opcode::Commit as usize];
+    *commit = commit.with(descriptor::SYNCHRONISES);
+    b.map(POOL, 1);
+    b.map(POOL, 2);
+    b.drain();
+    b.dut.set("numbered", true);
+    b.run(1);
+    b.dut.set("numbered", false);
+    let participants = 1 << DEVICE | 1 << other;
+    b.post(2, 0, &Command { destination: 8192, auxiliary: 1, participants, ..simple(Opcode::Commit, 2, 777) });
+    b.until("a command that waits", |b| b.dut.get_bool("parked_any"));
+    b.issue = false;
+    let flood = |i: u64| Command { flags: 0, ..log(1, 1000 + i, 64 * (i % 16), 128 * (i % 100)) };
+    let mut posted = REQUEST_SLOTS as u64;
+    (0..posted).for_each(|i| b.post(1, i as usize % 16, &flood(i)));
+    b.settle_writes();
+    // One more is decoded, and waits for a slot.
+    b.offer_post(1, 0, &flood(posted));
+    b.run(TURN);
+    let told = PeerMessage { pool: POOL as u32, thread: 2, device: other as u8, status: PEER_TELLS, txid: 1 };
+    b.dut.set("peer_in_data", Value::from_bytes(&told.to_bytes()));
+    b.dut.set("peer_in_valid", true);
+    b.run(1);
+    b.dut.set("peer_in_valid", false);
+    b.run(TURN);
+    b.issued.clear();
+    b.issue = true;
+    while b.issued.iter().all(|i| i.1 != 777) {
+        assert!(b.issued.len() < 2 * ISSUES, "a flood of commands keeps what was let go from a slot");
+        if !b.has_offer().0 {
+            posted += 1;
+            b.offer_post(1, posted as usize % 16, &flood(posted));
+        }
+        // Units that are slower than the flood.
+        b.work = b.dut.cycles().is_multiple_of(16);
+        b.run(1);
+    }
+    println!("{}: issued behind {} others", b.dut.back_end(), b.issued.len() - 1);
+    assert!(posted > REQUEST_SLOTS as u64 + 4, "there was no flood");
     b.work = true;
     b.drain();
 }

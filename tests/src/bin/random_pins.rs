@@ -31,8 +31,8 @@ fn main() -> ExitCode {
     };
     let tally = run(&library, &[], arguments.seed, arguments.memories, &mut |tally| println!("{tally:?}"));
     println!(
-        r#"{{"counts":{{"power-ups":{},"cycles":{},"accesses":{},"loads compared":{},"conflicts held":{},"reported losses":{},"violations":0}}}}"#,
-        tally.sessions, tally.cycles, tally.accesses, tally.compared, tally.held, tally.losses
+        r#"{{"counts":{{"power-ups":{},"cycles":{},"accesses":{},"loads compared":{},"conflicts held":{},"reported losses":{},"lost stores told":{},"violations":0}}}}"#,
+        tally.sessions, tally.cycles, tally.accesses, tally.compared, tally.held, tally.losses, tally.lost_stores
     );
     ExitCode::SUCCESS
 }

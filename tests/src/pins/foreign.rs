@@ -11,7 +11,7 @@ use nearpm_interface::firmware::{
     Descriptor, IMAGE_FORMAT, IMAGE_LINES, IMAGE_MAGIC, ISA_VERSION, ImageHead, Instruction, Operand, PROGRAM_WORDS,
     Use, descriptor,
 };
-use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, MAP_ENTRIES, SAVE_BASE};
+use nearpm_interface::geometry::{FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE, LINE_U64, MAP_ENTRIES, SAVE_BASE};
 use nearpm_interface::save::{
     ARM_LINE, ArmWord, FIRMWARE_WORD_OFFSET, HEAD_LINE, ITEM_COMMAND, ITEM_LINE, ITEM_PARKED, ITEM_STORE, MAPPING_LINE,
     MAX_ITEMS, PROGRESS_LINE, ProgressWord, SAVE_LINES, SAVE_MAGIC, SAVE_VERSION, SaveHead, SavedItem, firmware_word,
@@ -41,6 +41,19 @@ fn near_a_carry(rng: &mut ChaCha8Rng) -> u64 {
     } else {
         (u64::MAX >> rng.random_range(0..u64::BITS)).saturating_sub(rng.random_range(0..40))
     }
+}
+
+/// What a head says of lost stores, as count, lowest and highest address: mostly that there are
+/// none. The addresses are any words, whatever the count is.
+fn lost(rng: &mut ChaCha8Rng) -> (u32, u64, u64) {
+    let count = match rng.random_range(0..8) {
+        0 | 1 => rng.random(),
+        // Where the count ends.
+        2 => u32::MAX - rng.random_range(0..2),
+        3 => rng.random_range(1..4),
+        _ => 0,
+    };
+    (count, any(rng), any(rng))
 }
 
 /// A descriptor of any uses and flags, but for those that map and unmap, without which nobody could
@@ -80,7 +93,7 @@ fn word(rng: &mut ChaCha8Rng) -> u32 {
 }
 
 /// Leaves other firmware, and mostly another save, in a memory that has some. A line of either may
-/// fail.
+/// fail, and one that a store of the save writes.
 pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &mut ChaCha8Rng) {
     contents.any_firmware = true;
     if rarely(rng, 3) {
@@ -98,7 +111,7 @@ pub fn leave(contents: &mut Contents, traffic: &mut Traffic, peers: bool, rng: &
 
 /// Lets the progress word of a memory count 256 items more, if it has one.
 pub fn count_beyond(contents: &mut Contents) {
-    let at = SAVE_BASE + (PROGRESS_LINE * LINE) as u64;
+    let at = line_at(PROGRESS_LINE);
     let mut line = contents.line(at);
     let word = u64::from_le_bytes(line[..8].try_into().expect("eight bytes"));
     let Some(progress) = ProgressWord::decode(word) else { return };
@@ -109,7 +122,10 @@ pub fn count_beyond(contents: &mut Contents) {
 
 /// Writes a sealed image of any programs to a slot; gives its checksum.
 fn image(contents: &mut Contents, slot: u64, rng: &mut ChaCha8Rng) -> u32 {
-    let declared = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
+    let mut declared: Vec<Descriptor> = (0..OPCODES).map(|opcode| declaration(rng, opcode)).collect();
+    if rarely(rng, 4) {
+        declared[Opcode::Fence as usize] = Descriptor::default();
+    }
     let words = (0..PROGRAM_WORDS).map(|_| word(rng)).collect();
     put_image(contents, slot, declared, words, rng)
 }
@@ -170,7 +186,6 @@ fn save(
     peers: bool,
     rng: &mut ChaCha8Rng,
 ) {
-    let at = |number: usize| SAVE_BASE + (number * LINE) as u64;
     let generation = near_a_carry(rng) & ((1 << 48) - 1);
     let items = match rng.random_range(0..8) {
         0 => 0,
@@ -203,9 +218,14 @@ fn save(
             _ => ITEM_STORE,
         });
         let data = if kind == ITEM_STORE { rng.random() } else { traffic.command(rng, peers).encode() };
+        let address = traffic.memory(rng).address;
+        // That store is lost in the replay, beside what the head says.
+        if kind == ITEM_STORE && rarely(rng, 32) {
+            contents.bad.push(address / LINE_U64 * LINE_U64);
+        }
         let item = SavedItem {
             order,
-            address: traffic.memory(rng).address,
+            address,
             strobes: rng.random(),
             kind,
             page: rng.random(),
@@ -217,42 +237,76 @@ fn save(
         body.extend(data);
         body.extend(item.to_bytes());
     }
+    let (stores_lost, lost_first, lost_last) = lost(rng);
     let firmware_crc = if only.is_none() && rarely(rng, 4) { rng.random() } else { firmware };
     let head = SaveHead {
-        magic: SAVE_MAGIC,
-        version: SAVE_VERSION,
         items,
         generation: if rarely(rng, 16) { any(rng) } else { generation },
         order: if rng.random() { order } else { near_a_carry(rng) },
         firmware_crc,
         device: rng.random(),
-        reserved: [0; 3],
-        stores_lost: 0,
-        reserved_middle: [0; 4],
-        lost_first: 0,
-        lost_last: 0,
-        reserved_tail: [0; 4],
-        crc: 0,
+        stores_lost,
+        lost_first,
+        lost_last,
+        ..SaveHead::default()
     };
-    let mut line = head.to_bytes();
-    seal::seal(&body, &mut line);
-    for (data, number) in body.chunks_exact(LINE).zip(MAPPING_LINE..) {
-        contents.write(at(number), data.try_into().expect("a line"), u64::MAX);
-    }
-    contents.write(at(HEAD_LINE), &line, u64::MAX);
-    let words = |first: u64, second: u64| {
-        let mut line = [0; LINE];
-        line[..8].copy_from_slice(&first.to_le_bytes());
-        line[FIRMWARE_WORD_OFFSET as usize..][..8].copy_from_slice(&second.to_le_bytes());
-        line
-    };
+    put_save(contents, head, &body);
     let arm = if rarely(rng, 16) { ArmWord::Clean(generation) } else { ArmWord::Running(generation) };
-    contents.write(at(ARM_LINE), &words(arm.encode(), firmware_word(slot as u8, firmware)), u64::MAX);
+    // Without its tag a word names no firmware.
+    let in_force = if rarely(rng, 8) { any(rng) >> 8 } else { firmware_word(slot as u8, firmware) };
+    contents.write(line_at(ARM_LINE), &words(arm.encode(), in_force), u64::MAX);
     let progress = ProgressWord {
         generation: if rarely(rng, 8) { rng.random() } else { generation as u32 },
         items: if rarely(rng, 8) { rng.random() } else { rng.random_range(0..=items.max(1)) },
         resume: rng.random(),
     };
     let begun = if rng.random() { progress.encode() } else { any(rng) };
-    contents.write(at(PROGRESS_LINE), &words(begun, 0), u64::MAX);
+    contents.write(line_at(PROGRESS_LINE), &words(begun, 0), u64::MAX);
+}
+
+/// Address of a line of the save area.
+fn line_at(number: usize) -> u64 {
+    SAVE_BASE + (number * LINE) as u64
+}
+
+/// A line of two words, of which the second is where that of the firmware lies.
+fn words(first: u64, second: u64) -> [u8; LINE] {
+    let mut line = [0; LINE];
+    line[..8].copy_from_slice(&first.to_le_bytes());
+    line[FIRMWARE_WORD_OFFSET as usize..][..8].copy_from_slice(&second.to_le_bytes());
+    line
+}
+
+/// Writes mappings and items of a save, and its head, sealed.
+fn put_save(contents: &mut Contents, head: SaveHead, body: &[u8]) {
+    let mut line = SaveHead { magic: SAVE_MAGIC, version: SAVE_VERSION, crc: 0, ..head }.to_bytes();
+    seal::seal(body, &mut line);
+    for (data, number) in body.chunks_exact(LINE).zip(MAPPING_LINE..) {
+        contents.write(line_at(number), data.try_into().expect("a line"), u64::MAX);
+    }
+    contents.write(line_at(HEAD_LINE), &line, u64::MAX);
+}
+
+/// Leaves a save without mappings and with as many stores as one holds, to lines from `base` on,
+/// for the firmware that is in force.
+pub fn leave_stores(contents: &mut Contents, base: u64, generation: u64) {
+    let arm = contents.line(line_at(ARM_LINE));
+    let in_force = &arm[FIRMWARE_WORD_OFFSET as usize..][..8];
+    let in_force = u64::from_le_bytes(in_force.try_into().expect("eight bytes"));
+    let items = (1..=MAX_ITEMS as u64).flat_map(|order| {
+        let address = base + (order - 1) * LINE_U64;
+        let item = SavedItem { order, address, strobes: u64::MAX, kind: ITEM_STORE, ..SavedItem::default() };
+        [[order as u8; LINE], item.to_bytes()].concat()
+    });
+    let body: Vec<u8> = std::iter::repeat_n(0, MAP_ENTRIES * LINE).chain(items).collect();
+    let head = SaveHead {
+        items: MAX_ITEMS as u16,
+        generation,
+        order: MAX_ITEMS as u64,
+        firmware_crc: in_force as u32,
+        ..SaveHead::default()
+    };
+    put_save(contents, head, &body);
+    contents.write(line_at(ARM_LINE), &words(ArmWord::Running(generation).encode(), in_force), u64::MAX);
+    contents.write(line_at(PROGRESS_LINE), &words(0, 0), u64::MAX);
 }

@@ -32,6 +32,9 @@ pub enum Life {
     /// A line of the save could be read when it was checked, and cannot any more when it is
     /// restored.
     Faded(usize),
+    /// One boot after the other, without a power cut between, replays as many stores as a save
+    /// holds.
+    Heaped,
     /// Others leave firmware and saves, in one boot after another of a card that has power all the
     /// time.
     Inherited,
@@ -42,7 +45,7 @@ pub const LIVES: [Life; 5] = [Life::Crowded, Life::Forsaken, Life::Latched, Life
 
 /// Lives of a memory of their own, behind the others, so that chance brings those what it brought
 /// them before.
-pub const LIVES_APART: [Life; 8] = [
+pub const LIVES_APART: [Life; 9] = [
     Life::Unanswered,
     Life::Longest,
     Life::Failing,
@@ -50,5 +53,6 @@ pub const LIVES_APART: [Life; 8] = [
     Life::Blocked,
     Life::Faded(MAPPING_LINE + MAP_ENTRIES / 2),
     Life::Faded(ITEM_LINE + LINES_PER_ITEM + 1),
+    Life::Heaped,
     Life::Inherited,
 ];

@@ -6,7 +6,7 @@ use nearpm_interface::geometry::{
     ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, POOLS_BASE, SAVE_BASE,
 };
 use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
-use nearpm_interface::save::ARM_LINE;
+use nearpm_interface::save::{ARM_LINE, HEAD_LINE, SaveHead};
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};
 use rand::seq::IndexedRandom;
@@ -53,6 +53,8 @@ pub struct Tally {
     /// Losses, each reported behind a save that ran out of energy, or a replay of a program that
     /// ends with a failure.
     pub losses: u64,
+    /// Boots that told of lost stores, as the save of others that they found did.
+    pub lost_stores: u64,
 }
 
 /// What is checked in a session.
@@ -145,6 +147,10 @@ pub(super) struct Card<'a> {
     /// Stores of a command that are still to come.
     pieces: Vec<Transfer>,
     talks: bool,
+    /// Stores of this card's own were lost before its last reset.
+    lost_before: bool,
+    /// Head of the save that its last boot found.
+    found: SaveHead,
 }
 
 /// Ports.
@@ -429,6 +435,9 @@ impl Card<'_> {
     /// reset, or until other cards are waited for.
     fn meet(&mut self) {
         self.talks = self.plan.peers;
+        if self.rng.random_range(0..6) == 0 {
+            return self.lose_power_in_the_replay();
+        }
         while self.opens() {
             self.map();
             for _ in 0..self.plan.cycles / 2 {
@@ -460,6 +469,7 @@ impl Card<'_> {
         let ends = [state::OPEN, state::LOSS, state::FIRMWARE_MISSING, state::NO_FIRMWARE];
         for _ in 0..8 {
             let found = self.until(&ends);
+            self.compare_lost(found);
             match found {
                 state::OPEN => return true,
                 state::NO_FIRMWARE => self.load_any(),
@@ -469,6 +479,38 @@ impl Card<'_> {
             self.leaves(found);
         }
         false
+    }
+
+    /// The power goes in a boot that replays, if it does.
+    fn lose_power_in_the_replay(&mut self) {
+        let ends = [state::OPEN, state::LOSS, state::FIRMWARE_MISSING, state::NO_FIRMWARE];
+        self.until(&[&ends[..], &[state::REPLAYING]].concat());
+        let cycles = self.rng.random_range(0..20_000) >> self.rng.random_range(0..6);
+        (0..cycles).for_each(|_| _ = self.cycle(false));
+        self.plan.energy.get_or_insert(4000);
+    }
+
+    /// Whether what a boot says of lost stores is what the save said whose boot it was, and those
+    /// of its stores that memory refuses. No card opens over them.
+    fn compare_lost(&mut self, found: u32) {
+        let lost = self.register(registers::STORES_LOST);
+        if lost == 0 || self.lost_before {
+            return;
+        }
+        assert!(found == state::LOSS, "state {found} hides that {lost} stores were lost");
+        let head = self.found;
+        let in_the_replay = lost.checked_sub(head.stores_lost);
+        let told = in_the_replay.is_some_and(|more| more <= u32::from(head.items));
+        assert!(told, "{lost} lost stores behind a save of {} items that tells of {}", head.items, head.stores_lost);
+        let lines = [registers::LOST_FIRST_LO, registers::LOST_LAST_LO].map(|low| {
+            let [low, high] = [low, low + 4].map(|half| u64::from(self.register(half)));
+            low | high << 32
+        });
+        if in_the_replay == Some(0) && head.stores_lost < u32::MAX {
+            let line = |address: u64| address & ((1 << ADDRESS_BITS) - LINE_U64);
+            assert_eq!(lines, [line(head.lost_first), line(head.lost_last)], "the lines of lost stores");
+        }
+        self.tally.lost_stores += 1;
     }
 
     /// Whether the card leaves a state soon: in the time of some accesses to its memory.
@@ -505,7 +547,9 @@ impl Card<'_> {
         self.until(&[state::OPEN]);
         self.set_register(registers::CONTROL, control::SHUT_DOWN);
         self.until(&[state::SAVED]);
+        self.lost_before = self.register(registers::STORES_LOST) > 0;
         foreign::leave(&mut self.memory.contents, self.traffic, self.plan.peers, self.rng);
+        self.found = saved_head(&self.memory.contents);
         if beyond {
             foreign::count_beyond(&mut self.memory.contents);
         }
@@ -583,6 +627,11 @@ impl Card<'_> {
     }
 }
 
+/// The head of the save that lies in a memory.
+fn saved_head(contents: &Contents) -> SaveHead {
+    SaveHead::from_bytes(&contents.line(SAVE_BASE + HEAD_LINE as u64 * LINE_U64))
+}
+
 /// The private line that a transfer is about.
 fn private(transfer: &Transfer) -> Option<u64> {
     let line = transfer.address / LINE_U64;
@@ -614,6 +663,7 @@ fn session(
         model.set_u64(port, value);
     }
     let slaves = ["s_axil_ctrl", "s_axi_cmd", "s_axi_host"].map(|bus| Slave::new(&mut model, bus));
+    let found = saved_head(&contents);
     let memory = Memory::new(&model, contents, plan.latency);
     let (records, others) = (Records::new(&mut model), Others::new(&model));
     let pieces = Vec::new();
@@ -632,6 +682,8 @@ fn session(
         private,
         pieces,
         talks: false,
+        lost_before: false,
+        found,
     };
     card.tally.sessions += 1;
     card.set("pm_bytes", bytes);

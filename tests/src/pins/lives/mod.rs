@@ -45,6 +45,7 @@ impl Life {
         match self {
             Life::Long => Plan { cycles: full::LONG_CYCLES / 2, ..calm },
             Life::Forsaken => Plan { sulks: true, cycles: 4000, ..calm },
+            Life::Heaped => Plan { latency: 400, ..calm },
             Life::Inherited => Plan { cycles: 2000, latency: 150, ..calm },
             _ => calm,
         }
@@ -64,6 +65,7 @@ impl Card<'_> {
             Life::Overtaken => self.load_beside_commands(),
             Life::Blocked => self.block(),
             Life::Faded(line) => self.fade(line),
+            Life::Heaped => self.replay_whole_saves(),
             Life::Inherited => self.inherit(),
         }
     }

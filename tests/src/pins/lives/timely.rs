@@ -1,19 +1,22 @@
 //! Lives in which something comes at a certain time.
 
 use nearpm_interface::command::{Command, Opcode};
-use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAP_ENTRIES, SAVE_BASE};
+use nearpm_interface::geometry::{ADDRESS_BITS, LINE_U64, MAP_ENTRIES, POOLS_BASE, SAVE_BASE};
 use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
+use nearpm_interface::save::MAX_ITEMS;
 
 use super::super::foreign;
 use super::super::session::{COMMANDS, CONTROL, Card, HOST, MEMORY_ANSWERS};
 use super::super::slave::Transfer;
-use super::super::traffic::write_register;
+use super::super::traffic::{PRIVATE_LINES, write_register};
 use super::{ANOTHER, PAGE_BYTES, stored};
 
 /// Cycles between a command and a load of firmware, at most.
 const APART: u64 = 40;
 /// Boots without a power cut.
 const BOOTS: usize = 40;
+/// Boots that each replay a whole save.
+const WHOLE_SAVES: u32 = 4;
 
 impl Card<'_> {
     /// What was let go waits for a store that a failed log holds.
@@ -77,6 +80,36 @@ impl Card<'_> {
         self.until(&[state::REPLAYING]);
         self.memory.contents.bad.push(SAVE_BASE + line as u64 * LINE_U64);
         self.until(&[state::LOSS]);
+    }
+
+    /// What is replayed is counted on, as far as the register's first bits go round.
+    pub(super) fn replay_whole_saves(&mut self) {
+        assert!(self.opens());
+        let base = POOLS_BASE + PRIVATE_LINES * LINE_U64;
+        let before = self.register(registers::REPLAYED);
+        for boot in 1..=WHOLE_SAVES {
+            self.boot_with_stores(base, boot);
+            self.until(&[state::OPEN]);
+            let replayed = self.register(registers::REPLAYED) - before;
+            assert_eq!(replayed, boot * MAX_ITEMS as u32, "items that were replayed");
+            for item in 0..MAX_ITEMS as u64 {
+                let line = self.memory.contents.line(base + item * LINE_U64);
+                assert_eq!(line, [item as u8 + 1; 64], "a store of the save");
+            }
+        }
+        // The power goes while the card notes that an item is done.
+        self.boot_with_stores(base, WHOLE_SAVES + 1);
+        let before = self.register(registers::REPLAYED);
+        while self.register(registers::REPLAYED) == before {}
+    }
+
+    /// Shuts the card down and resets it on a save of stores, which it then replays.
+    fn boot_with_stores(&mut self, base: u64, generation: u32) {
+        self.set_register(registers::CONTROL, control::SHUT_DOWN);
+        self.until(&[state::SAVED]);
+        foreign::leave_stores(&mut self.memory.contents, base, u64::from(generation));
+        self.set_register(registers::CONTROL, control::FUNCTION_RESET);
+        self.until(&[state::REPLAYING]);
     }
 
     /// Some of the mappings have rings that end behind all addresses, and some commands operands.

@@ -99,6 +99,11 @@ const FAULTS: &[Fault] = &[
         finder: Finder::Pins,
     },
     Fault {
+        what: "a card opens although its save tells of lost stores",
+        place: at("persistence", &[Edit::Last("head_lost$d", "1'b0")]),
+        finder: Finder::Pins,
+    },
+    Fault {
         what: "copies of exact bytes write whole lines",
         place: Place {
             module: "back$unit$*$engine$writer",

@@ -9,6 +9,24 @@ fn designs() -> [(&'static str, String); 2] {
     [("card", card.verilog), ("bridge", generated_bridge().verilog)]
 }
 
+/// Lines and checksum of what is generated: a change that is to alter the sources alone is one that
+/// leaves the file as it is. `NEARPM_BLESS=1` writes it anew.
+#[test]
+fn the_verilog_is_that_of_before() {
+    let one = ("card with one memory port", generated(&Parameters::default()).verilog);
+    let [two, bridge] = designs();
+    let line = |(design, verilog): (&str, String)| {
+        format!("{design}: {} lines, CRC-32C {:08x}\n", verilog.lines().count(), crc32c::crc32c(verilog.as_bytes()))
+    };
+    let now: String = [one, ("card with two memory ports", two.1), bridge].map(line).concat();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verilog.txt");
+    if std::env::var_os("NEARPM_BLESS").is_some() {
+        std::fs::write(&file, &now).expect("the file can be written");
+    }
+    let before = std::fs::read_to_string(&file).expect("the file can be read");
+    assert!(now == before, "it is now:\n{now}If that is meant: NEARPM_BLESS=1, and campaigns of the card again");
+}
+
 /// Modules by name, with their text.
 fn modules(verilog: &str) -> BTreeMap<&str, &str> {
     let name =

@@ -34,7 +34,7 @@ use crate::image::{Image, mix};
 use crate::media::{PossibleMedia, PossibleMedium};
 use crate::program::{Checker, Program, Recorded};
 use crate::quiet::quietly;
-use crate::trace::{Bounds, LINE_WORDS, Step, Trace};
+use crate::trace::{Bounds, Done, LINE_WORDS, Step, Trace};
 
 /// After one in so many recoveries a transaction tries the pool: it takes longer than the recovery.
 const PROBE_ONE_IN: u64 = 16;
@@ -246,15 +246,16 @@ fn explore_recorded(recorded: &Recorded, limits: Limits) -> (Report, Option<Fail
 pub struct Schedules {
     /// Its crashes were explored.
     pub explored: u64,
-    /// Its steps were those of an explored one, in the same places, so that its crashes were not
-    /// explored. The values that it stored were not compared.
-    pub same_shape: u64,
+    /// Its steps were those of an explored one, in the same places and with the same values, so
+    /// that its crashes were not explored. Values that are drawn anew in each run were not compared
+    /// ([`Done::is_repeated_by`]).
+    pub repeated: u64,
 }
 
 impl Schedules {
     /// All by which it ran.
     pub fn run(self) -> u64 {
-        self.explored + self.same_shape
+        self.explored + self.repeated
     }
 }
 
@@ -263,8 +264,8 @@ pub type Scheduled = (Report, Schedules, Option<(Program, Failure)>);
 
 /// Explores a program of two threads by every schedule with at most so many switches where a thread
 /// could have gone on, and at most so many schedules. Beside a reader, who stores nothing, a
-/// program does the same steps by most of them: crashes of one whose [`Trace::shape`] was explored
-/// are left out, and counted so. What its reader saw is compared by every schedule.
+/// program does the same steps by most of them: crashes of one that [repeats](Done::is_repeated_by)
+/// an explored one are left out, and counted so. What its reader saw is compared by every schedule.
 ///
 /// # Errors
 /// The program itself failed.
@@ -276,7 +277,7 @@ pub fn explore_schedules(
 ) -> Result<Scheduled, String> {
     let (mut total, mut done) = (Report::default(), Schedules::default());
     let mut waiting = VecDeque::from([program.schedule.clone()]);
-    let mut traces: Vec<Trace> = Vec::new();
+    let mut known: Vec<Done> = Vec::new();
     while let Some(schedule) = waiting.pop_front().filter(|_| done.run() < schedules) {
         let next = schedule.last().map_or(0, |last| last + 1);
         let program = Program { schedule, ..program.clone() };
@@ -286,11 +287,11 @@ pub fn explore_schedules(
             waiting.extend((next..recorded.turns).map(more));
         }
         if program.reader.is_some() {
-            if traces.iter().any(|trace| trace.shape() == recorded.trace.shape()) {
-                done.same_shape += 1;
+            if known.iter().any(|known| known.is_repeated_by(&recorded.trace)) {
+                done.repeated += 1;
                 continue;
             }
-            traces.push(recorded.trace.clone());
+            known.push(Done::new(recorded.trace.clone(), &program.record()?.trace));
         }
         done.explored += 1;
         let (report, failure) = explore_recorded(&recorded, limits);

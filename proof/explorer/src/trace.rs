@@ -73,8 +73,19 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// What it does and where, without values: these have the number of the thread in them, which
-    /// is another one in each run.
+    /// What is stored, word by word, in the order of the [shape](Trace::shape).
+    fn values(&self) -> Vec<u64> {
+        let words = |step: &Step| match &step.event {
+            Event::Store(parts) | Event::Stream(parts) => parts.iter().map(|part| part.value).collect(),
+            Event::Command(_, bytes) => {
+                bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.steps.iter().flat_map(words).collect()
+    }
+
+    /// What it does and where, without [values](Done::is_repeated_by).
     pub fn shape(&self) -> (Vec<Shape>, &[(usize, Bounds)]) {
         let words = |parts: &[Part]| parts.iter().map(|part| part.word).collect();
         let shape = |step: &Step| {
@@ -109,6 +120,35 @@ impl Trace {
             }
         }
         Some(bounds)
+    }
+}
+
+/// What a program did by a schedule, to be compared with what it does by others.
+pub struct Done {
+    trace: Trace,
+    /// The words that are stored; `None` where two runs by the one schedule stored different ones:
+    /// numbers that are drawn anew in each run, such as the nonce of a piece of the log and the
+    /// checksums over it, and that of the thread.
+    values: Vec<Option<u64>>,
+}
+
+impl Done {
+    /// Of a run by a schedule, and what the same program did by the same schedule once more. Where
+    /// that has another shape no word is known to be drawn.
+    pub fn new(trace: Trace, again: &Trace) -> Done {
+        let values = trace.values().into_iter().map(Some);
+        let values = match trace.shape() == again.shape() {
+            true => values.zip(again.values()).map(|(value, again)| value.filter(|value| *value == again)).collect(),
+            false => values.collect(),
+        };
+        Done { trace, values }
+    }
+
+    /// Whether another run did the same: each step in the same place, with the same values but for
+    /// those that are drawn.
+    pub fn is_repeated_by(&self, other: &Trace) -> bool {
+        let same = |(known, value): (&Option<u64>, u64)| known.is_none_or(|known| known == value);
+        self.trace.shape() == other.shape() && self.values.iter().zip(other.values()).all(same)
     }
 }
 
@@ -299,5 +339,27 @@ impl Watch for Recorder {
     /// Nothing is open.
     fn take_decided(&self) -> Vec<(usize, u64)> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that stores three words: the second is drawn anew in each run.
+    fn run(place: usize, values: [u64; 3]) -> Trace {
+        let part = |(at, value)| Part { word: place + at, mask: u64::MAX, value };
+        let store = |part| Step { processor: 1, event: Event::Store(vec![part]) };
+        Trace { steps: values.into_iter().enumerate().map(part).map(store).collect(), ..Trace::default() }
+    }
+
+    #[test]
+    fn another_value_is_another_run_unless_it_is_drawn_anew() {
+        let done = Done::new(run(0, [1, 70, 3]), &run(0, [1, 71, 3]));
+        assert!(done.is_repeated_by(&run(0, [1, 72, 3])));
+        assert!(!done.is_repeated_by(&run(0, [1, 72, 4])), "a value that is the program's");
+        assert!(!done.is_repeated_by(&run(8, [1, 72, 3])), "another place");
+        let unknown = Done::new(run(0, [1, 70, 3]), &run(8, [1, 71, 3]));
+        assert!(unknown.is_repeated_by(&run(0, [1, 70, 3])) && !unknown.is_repeated_by(&run(0, [1, 72, 3])));
     }
 }

@@ -19,6 +19,9 @@ pub struct PmdkArguments {
     /// measured
     #[arg(long, value_name = "DIR")]
     lib: Option<PathBuf>,
+    /// Measure the library of `--lib` in place as well, in the same rounds
+    #[arg(long, requires = "lib")]
+    in_place: bool,
     /// Folder of PMDK's libpmemobj.so.1 [default: the installed one]
     #[arg(long, value_name = "DIR")]
     pmdk: Option<PathBuf>,
@@ -34,7 +37,8 @@ pub struct PmdkArguments {
     /// Insertions into each map; the least is also that of the other programs
     #[arg(long, value_delimiter = ',', default_value = "10000,100000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     ops: Vec<u64>,
-    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, persists, threads [default: all]
+    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, threads [default:
+    /// all]
     #[arg(long, value_delimiter = ',', value_parser = selection)]
     programs: Vec<Selection>,
     /// Folder on a disk, for pools that are made durable by msync
@@ -76,6 +80,7 @@ pub fn command(arguments: &PmdkArguments) -> Result<()> {
     let selection = if arguments.programs.is_empty() { Selection::all() } else { arguments.programs.clone() };
     let options = pmdk::Options {
         library: arguments.lib.clone(),
+        in_place: arguments.in_place,
         pmdk: arguments.pmdk.clone(),
         built: arguments.built.clone(),
         pairs: arguments.pairs,
@@ -132,7 +137,7 @@ mod tests {
         let error = selection("ctree").expect_err("there is no such program").to_string();
         assert_eq!(
             error,
-            "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, persists, threads"
+            "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, threads"
         );
         assert_eq!(selection("threads").expect("a program"), Selection::Threads);
     }

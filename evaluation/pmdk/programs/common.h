@@ -31,12 +31,12 @@ struct options options_read(int argc, char **argv);
 /* Prints a message with the program's name and exits with code 1. */
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
 
-/* Begin and end of the part that is timed. With `counted` the process stops at both, traced by its
+/* Begin and end of a part that is timed; the times of several add up. With `counted` the process stops at both, traced by its
  * parent. */
 void bench_begin(const struct options *options);
 void bench_end(const struct options *options);
 
-/* Time between the marks by the wall's clock, and processor time of all threads, in nanoseconds. */
+/* Time between marks by the wall's clock, and processor time of all threads, in nanoseconds. */
 uint64_t bench_nanoseconds(void);
 uint64_t bench_processor_nanoseconds(void);
 

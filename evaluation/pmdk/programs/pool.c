@@ -10,7 +10,7 @@ PMEMobjpool *pool_create(const struct options *options)
 {
     if (options->pool == NULL)
         fail("--pool is missing");
-    PMEMobjpool *pool = pmemobj_create(options->pool, "nearpm-bench", options->pool_bytes, 0600);
+    PMEMobjpool *pool = pmemobj_create(options->pool, POOL_LAYOUT, options->pool_bytes, 0600);
     if (pool == NULL)
         fail("the pool %s cannot be created: %s", options->pool, pmemobj_errormsg());
     return pool;

@@ -6,6 +6,9 @@
 
 #include "common.h"
 
+/* The layout's name of every pool. */
+#define POOL_LAYOUT "nearpm-bench"
+
 /* Creates the pool that the options name; exits where that fails. */
 PMEMobjpool *pool_create(const struct options *options);
 

@@ -41,6 +41,37 @@ const PERSISTS: [(&str, u64); 7] = [
     ("memset", 64),
     ("memset", 4 << 10),
 ];
+/// Single calls by the names that the program knows, and the bytes that they are told of.
+const CALLS: [(&str, u64); 24] = [
+    ("zalloc", 64),
+    ("zalloc", 4 << 10),
+    ("zalloc", 64 << 10),
+    ("tx-zalloc", 64),
+    ("tx-zalloc", 4 << 10),
+    ("tx-zalloc", 64 << 10),
+    ("construct", 64),
+    ("realloc", 64),
+    ("reserve", 64),
+    ("set-value", 8),
+    ("list", 8),
+    ("flush-drain", 64),
+    ("tx-memcpy", 1 << 10),
+    ("abort", 64),
+    ("abort", 64 << 10),
+    ("tx-lock", 8),
+    ("mutex", 8),
+    ("direct", 8),
+    ("oid", 8),
+    ("type-num", 8),
+    ("pool-by-ptr", 8),
+    ("foreach", 100),
+    ("close", 8),
+    ("open", 8),
+];
+/// Openings and closings of a case.
+const OPENINGS: u64 = 20;
+/// Objects that are gone through.
+const MOST_VISITED: u64 = 20_000;
 /// How objects are allocated, by the names that the program knows.
 const ALLOC_VARIANTS: [&str; 2] = ["atomic", "tx"];
 
@@ -86,6 +117,17 @@ impl Case {
         Case { program: Program::Persists, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
     }
 
+    /// Single calls, all of one kind.
+    pub fn calls(variant: &str, bytes: u64, ops: u64) -> Self {
+        let most = match variant {
+            "open" | "close" => OPENINGS,
+            "foreach" => MOST_VISITED,
+            _ => MOST_ADDED / bytes,
+        };
+        let ops = ops.min(most);
+        Case { program: Program::Calls, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
+    }
+
     /// The same with so many threads.
     pub fn on_threads(self, threads: u32) -> Self {
         Case { threads, ..self }
@@ -118,6 +160,9 @@ impl Case {
             Program::Adds => 4 * u64::from(self.adds) * self.bytes,
             Program::Alloc => 256 * self.bytes,
             Program::Persists => 64 * self.bytes,
+            Program::Calls if ["open", "close"].contains(&self.variant.as_str()) => 448 << 20,
+            Program::Calls if self.variant == "foreach" => 4 * self.ops * self.bytes,
+            Program::Calls => 512 * self.bytes,
         };
         64 + held.div_ceil(1 << 20)
     }
@@ -134,6 +179,20 @@ impl Case {
                 ("persist", 65..) => format!("persist of {}, 64 B changed", size(self.bytes)),
                 ("persist", _) => format!("persist of {}", size(self.bytes)),
                 (copy, _) => format!("{copy}_persist of {}", size(self.bytes)),
+            },
+            (Program::Calls, _) => match self.variant.as_str() {
+                "zalloc" | "tx-zalloc" | "construct" => format!("{}, and free, of {}", self.variant, size(self.bytes)),
+                "reserve" => format!("free, reserve and publish of {}", size(self.bytes)),
+                "realloc" => format!("realloc between {} and {}", size(self.bytes), size(2 * self.bytes)),
+                "set-value" => "publish of 4 set_value".into(),
+                "list" => "list_insert_new, list_remove".into(),
+                "flush-drain" => format!("flush of {}, a drain for 8", size(self.bytes)),
+                "tx-memcpy" => format!("TX_MEMCPY of {}", size(self.bytes)),
+                "abort" => format!("abort with an add of {}", size(self.bytes)),
+                "tx-lock" => "transaction with a lock, 1 add of 8 B".into(),
+                "foreach" => "first, next: an object".into(),
+                "open" | "close" => format!("{} of 512 MiB", self.variant),
+                other => other.into(),
             },
         };
         if self.batch > 1 {
@@ -157,6 +216,8 @@ pub enum Selection {
     Alloc,
     /// Persists outside of transactions.
     Persists,
+    /// Single calls.
+    Calls,
     /// Maps and allocation on one thread and on two.
     Threads,
 }
@@ -165,7 +226,8 @@ impl Selection {
     /// Everything.
     pub fn all() -> Vec<Selection> {
         let maps = (0..MAPS.len()).map(Selection::Map);
-        maps.chain([Selection::Adds, Selection::Alloc, Selection::Persists, Selection::Threads]).collect()
+        maps.chain([Selection::Adds, Selection::Alloc, Selection::Persists, Selection::Calls, Selection::Threads])
+            .collect()
     }
 
     /// Its name on a command line.
@@ -175,6 +237,7 @@ impl Selection {
             Selection::Adds => "adds",
             Selection::Alloc => "alloc",
             Selection::Persists => "persists",
+            Selection::Calls => "calls",
             Selection::Threads => "threads",
         }
     }
@@ -195,6 +258,7 @@ impl Selection {
             Selection::Adds => ADDS.iter().map(|&(adds, bytes)| Case::adds(adds, bytes, least)).collect(),
             Selection::Alloc => allocs(&ALLOC_BYTES, most),
             Selection::Persists => PERSISTS.iter().map(|&(how, bytes)| Case::persists(how, bytes, most)).collect(),
+            Selection::Calls => CALLS.iter().map(|&(call, bytes)| Case::calls(call, bytes, most)).collect(),
             Selection::Threads => {
                 let maps = MAPS.iter().map(|map| Case::map(map, most.min(most_ops(map))));
                 let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], most)).collect();
@@ -212,7 +276,7 @@ impl Selection {
             }
             Selection::Alloc => allocs(&[8], COUNTED_OPS),
             Selection::Persists => vec![Case::persists("persist", 64, COUNTED_OPS)],
-            Selection::Threads => Vec::new(),
+            Selection::Calls | Selection::Threads => Vec::new(),
         }
     }
 }
@@ -264,9 +328,9 @@ mod tests {
     #[test]
     fn every_case_is_there_once() {
         let groups = groups(&Selection::all(), &[10_000, 100_000]);
-        assert_eq!(groups.len(), 7 + 11 + 10 + 7, "maps; adds; alloc; persists");
+        assert_eq!(groups.len(), 7 + 11 + 10 + 7 + 24, "maps; adds; alloc; persists; calls");
         let all = groups.concat();
-        assert_eq!(all.len(), 7 + 11 + 10 + 7 + 4 + 4, "with a second thread: maps, alloc");
+        assert_eq!(all.len(), 7 + 11 + 10 + 7 + 24 + 4 + 4, "with a second thread: maps, alloc");
         for (i, case) in all.iter().enumerate() {
             assert!(!all[..i].contains(case), "{} is there twice", case.title());
         }

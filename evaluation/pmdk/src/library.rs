@@ -21,6 +21,17 @@ pub struct Library {
     folder: Option<PathBuf>,
     /// The library itself.
     file: PathBuf,
+    /// The mode of its pools, where it has several.
+    mode: Option<Mode>,
+}
+
+/// How a library of ours keeps what a program stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In ordinary memory, and in the pool from the commit on.
+    WorkingCopy,
+    /// In the pool.
+    InPlace,
 }
 
 impl Library {
@@ -29,7 +40,7 @@ impl Library {
         let file = folder.join(SONAME);
         let file = file.canonicalize().with_context(|| format!("there is no {}", file.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
-        Ok(Library { folder: Some(folder), file })
+        Ok(Library { folder: Some(folder), file, mode: None })
     }
 
     /// The one that is installed on the system, as its loader finds it.
@@ -37,7 +48,12 @@ impl Library {
         let line =
             rig.line_of(None, &Case::adds(0, 8, 1)).context("libpmemobj cannot be used: is libpmemobj1 installed?")?;
         let file = line.library.canonicalize().context("the library that a program loaded is not there")?;
-        Ok(Library { folder: None, file })
+        Ok(Library { folder: None, file, mode: None })
+    }
+
+    /// The same, told which mode its pools have.
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        Library { mode: Some(mode), ..self.clone() }
     }
 
     /// The library's file.
@@ -86,7 +102,7 @@ pub struct Rig<'a> {
 impl Rig<'_> {
     /// Runs a case with a library, by both clocks.
     pub fn time(&self, library: &Library, case: &Case) -> Result<Timing> {
-        let line = self.line_of(library.folder.as_deref(), case)?;
+        let line = self.line_of(Some(library), case)?;
         check(library, case, &line)?;
         let per_op = |nanoseconds: u64| nanoseconds as f64 / line.ops as f64;
         Ok(Timing { wall: per_op(line.nanoseconds), processor: per_op(line.processor_nanoseconds) })
@@ -96,7 +112,7 @@ impl Rig<'_> {
     /// traced.
     pub fn count(&self, library: &Library, case: &Case, method: Method) -> Result<Option<Counts>> {
         let pool = self.fresh()?;
-        let mut command = self.command(library.folder.as_deref(), case, pool.path());
+        let mut command = self.command(Some(library), case, pool.path());
         match count(command.arg("--counted"), method)? {
             Counted::NotPermitted => Ok(None),
             Counted::Counts(counts, printed) => {
@@ -106,9 +122,10 @@ impl Rig<'_> {
         }
     }
 
-    fn line_of(&self, folder: Option<&Path>, case: &Case) -> Result<Line> {
+    /// Of the library that the system's loader finds, where none is named.
+    fn line_of(&self, library: Option<&Library>, case: &Case) -> Result<Line> {
         let pool = self.fresh()?;
-        let output = self.command(folder, case, pool.path()).output().context("the program does not start")?;
+        let output = self.command(library, case, pool.path()).output().context("the program does not start")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}: {}", case.title(), output.status, said.trim());
         parse(&String::from_utf8_lossy(&output.stdout))
@@ -119,13 +136,18 @@ impl Rig<'_> {
         folder.with_context(|| format!("no pool can be made in {}", self.pools.display()))
     }
 
-    fn command(&self, folder: Option<&Path>, case: &Case, pools: &Path) -> Command {
+    fn command(&self, library: Option<&Library>, case: &Case, pools: &Path) -> Command {
         let mut command = Command::new(self.programs.path(case.program));
         command.args(case.arguments()).arg(format!("--pool={}", pools.join("pool").display()));
         command.env("PMEM_IS_PMEM_FORCE", if self.persistence == Persistence::Instructions { "1" } else { "0" });
         // Page faults are those of the operating system: all happen before the clock runs.
         command.env("PMEMOBJ_CONF", "prefault.at_create=1");
-        match folder {
+        match library.and_then(|library| library.mode) {
+            Some(Mode::WorkingCopy) => _ = command.env("NEARPM_MODE", "working-copy"),
+            Some(Mode::InPlace) => _ = command.env("NEARPM_MODE", "in-place"),
+            None => {}
+        }
+        match library.and_then(|library| library.folder.as_deref()) {
             Some(folder) => command.env("LD_LIBRARY_PATH", folder),
             None => command.env_remove("LD_LIBRARY_PATH"),
         };

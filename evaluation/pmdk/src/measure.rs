@@ -12,6 +12,8 @@ pub struct Libraries {
     pub pmdk: Library,
     /// The one that is to replace it, if there is one.
     pub ours: Option<Library>,
+    /// That one without a working copy, if it is measured beside.
+    pub in_place: Option<Library>,
     /// The same interface without persistence.
     pub floor: Library,
 }
@@ -27,19 +29,27 @@ pub struct Measured {
     pub ours: Option<Vec<Timing>>,
     /// With the floor, where it was run.
     pub floor: Option<Vec<Timing>>,
+    /// With the library that is to replace it, in place, where that was run.
+    #[serde(default)]
+    pub in_place: Option<Vec<Timing>>,
 }
 
 impl Measured {
     fn nothing_yet(case: &Case, libraries: &Libraries, with_floor: bool) -> Self {
-        let ours = libraries.ours.as_ref().map(|_| Vec::new());
-        Measured { case: case.clone(), pmdk: Vec::new(), ours, floor: with_floor.then(Vec::new) }
+        let samples_of = |library: &Option<Library>| library.as_ref().map(|_| Vec::new());
+        let (ours, in_place) = (samples_of(&libraries.ours), samples_of(&libraries.in_place));
+        let floor = (with_floor && case.program.has_floor()).then(Vec::new);
+        Measured { case: case.clone(), pmdk: Vec::new(), ours, floor, in_place }
     }
 
     /// Runs the case once with each library.
     fn round(&mut self, rig: &Rig, libraries: &Libraries) -> Result<()> {
         self.pmdk.push(rig.time(&libraries.pmdk, &self.case)?);
-        if let (Some(samples), Some(library)) = (&mut self.ours, &libraries.ours) {
-            samples.push(rig.time(library, &self.case)?);
+        let replaced = [(&mut self.ours, &libraries.ours), (&mut self.in_place, &libraries.in_place)];
+        for (samples, library) in replaced {
+            if let (Some(samples), Some(library)) = (samples, library) {
+                samples.push(rig.time(library, &self.case)?);
+            }
         }
         if let Some(samples) = &mut self.floor {
             samples.push(rig.time(&libraries.floor, &self.case)?);
@@ -48,8 +58,8 @@ impl Measured {
     }
 }
 
-/// Runs cases that belong together: each with PMDK, ours and, if wanted, the floor, one after the
-/// other, and so again for `rounds`, after a round that warms up.
+/// Runs cases that belong together: each with PMDK, ours in its modes and, if wanted and there, the
+/// floor, one after the other, and so again for `rounds`, after a round that warms up.
 pub fn in_turn(
     rig: &Rig,
     libraries: &Libraries,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Selection, groups};
 use crate::count::{Counts, Method};
-use crate::library::{Library, Persistence, Rig};
+use crate::library::{Library, Mode, Persistence, Rig};
 use crate::machine::{self, Machine};
 use crate::measure::{Libraries, Measured, in_turn};
 use crate::programs::Programs;
@@ -22,6 +22,8 @@ const FILE_BATCHES: [u32; 2] = [1, 64];
 pub struct Options {
     /// The folder of the library that is to replace PMDK's.
     pub library: Option<PathBuf>,
+    /// That one is measured in place as well.
+    pub in_place: bool,
     /// The folder of PMDK's library, where it is not the installed one.
     pub pmdk: Option<PathBuf>,
     /// The folder of programs that were built before.
@@ -98,6 +100,7 @@ pub struct Files {
 /// Runs everything; `progress` is told what comes next.
 pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     ensure!(options.pairs > 0, "no pairs, no figures");
+    ensure!(options.library.is_some() || !options.in_place, "in place is a mode of the library that --lib names");
     let machine = Machine::here();
     // What cannot be measured is said before anything is, not minutes after.
     let disk = options.files.as_deref().map(|folder| Ok::<_, anyhow::Error>((folder, disk_of(folder)?))).transpose()?;
@@ -110,9 +113,12 @@ pub fn run(options: &Options, progress: &dyn Fn(&str)) -> Result<Report> {
     };
     let pools = options.pools.clone().map_or_else(machine::memory_folder, Ok)?;
     let rig = Rig { programs: &programs, pools: &pools, persistence: Persistence::Instructions };
+    let ours = options.library.as_deref().map(Library::in_folder).transpose()?;
     let libraries = Libraries {
         pmdk: options.pmdk.as_deref().map_or_else(|| Library::installed(&rig), Library::in_folder)?,
-        ours: options.library.as_deref().map(Library::in_folder).transpose()?,
+        // Told its mode where there are two, so that no use of a pool chooses another.
+        ours: ours.as_ref().map(|ours| if options.in_place { ours.in_mode(Mode::WorkingCopy) } else { ours.clone() }),
+        in_place: ours.filter(|_| options.in_place).map(|ours| ours.in_mode(Mode::InPlace)),
         floor: Library::in_folder(&programs.floor())?,
     };
     let mut measured = Vec::new();

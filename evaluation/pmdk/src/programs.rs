@@ -24,7 +24,9 @@ const SOURCES: &[(&str, &str)] = &[
     ("adds.c", include_str!("../programs/adds.c")),
     ("alloc.c", include_str!("../programs/alloc.c")),
     ("persists.c", include_str!("../programs/persists.c")),
+    ("calls.c", include_str!("../programs/calls.c")),
     ("floor.c", include_str!("../floor/floor.c")),
+    ("absent.c", include_str!("../floor/absent.c")),
     ("floor.map", include_str!("../floor/floor.map")),
 ];
 
@@ -44,11 +46,18 @@ pub enum Program {
     Alloc,
     /// Bytes made durable outside of transactions.
     Persists,
+    /// Single calls.
+    Calls,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Program; 4] = [Program::Maps, Program::Adds, Program::Alloc, Program::Persists];
+    pub const ALL: [Program; 5] = [Program::Maps, Program::Adds, Program::Alloc, Program::Persists, Program::Calls];
+
+    /// Whether the floor has what it calls.
+    pub fn has_floor(self) -> bool {
+        self != Program::Calls
+    }
 
     /// Its name, also that of its file.
     pub fn name(self) -> &'static str {
@@ -57,6 +66,7 @@ impl Program {
             Program::Adds => "adds",
             Program::Alloc => "alloc",
             Program::Persists => "persists",
+            Program::Calls => "calls",
         }
     }
 
@@ -66,6 +76,7 @@ impl Program {
             Program::Adds => &["adds.c", "common.c", "pool.c"],
             Program::Alloc => &["alloc.c", "common.c", "pool.c"],
             Program::Persists => &["persists.c", "common.c", "pool.c"],
+            Program::Calls => &["calls.c", "common.c", "pool.c"],
         }
     }
 }
@@ -94,7 +105,14 @@ impl Programs {
         for (name, text) in SOURCES {
             fs::write(folder.join(name), text).with_context(|| format!("{name} cannot be written"))?;
         }
-        let link = ["-shared", "-fPIC", "-Wl,-soname,libpmemobj.so.1", "-Wl,--version-script=floor.map", "floor.c"];
+        let link = [
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libpmemobj.so.1",
+            "-Wl,--version-script=floor.map",
+            "floor.c",
+            "absent.c",
+        ];
         programs.compile("floor/libpmemobj.so.1", &link)?;
         for program in Program::ALL {
             let mut arguments = program.sources().to_vec();

@@ -77,6 +77,7 @@ struct Samples {
     pmdk: Vec<f64>,
     ours: Option<Vec<f64>>,
     floor: Option<Vec<f64>>,
+    in_place: Option<Vec<f64>>,
 }
 
 impl Samples {
@@ -90,12 +91,18 @@ impl Samples {
             pmdk: samples(&measured.pmdk),
             ours: measured.ours.as_ref().map(samples),
             floor: measured.floor.as_ref().map(samples),
+            in_place: measured.in_place.as_ref().map(samples),
         }
     }
 
     /// Ours against PMDK.
     fn ratio(&self) -> Option<Figure> {
         Figure::of_ratios(self.ours.as_deref()?, &self.pmdk)
+    }
+
+    /// Ours in place against PMDK.
+    fn ratio_in_place(&self) -> Option<Figure> {
+        Figure::of_ratios(self.in_place.as_deref()?, &self.pmdk)
     }
 
     fn above_floor(&self) -> Option<Figure> {
@@ -113,15 +120,20 @@ pub fn sections(report: &Report) -> Vec<Section> {
 
 fn times(report: &Report) -> Section {
     let alone = report.measured.iter().filter(|measured| measured.case.threads == 1);
+    let in_place = report.measured.iter().any(|measured| measured.in_place.is_some());
+    let mut headings = vec!["operation", "PMDK", "ours", "floor", "ours / PMDK", "above the floor", "aim"];
+    if in_place {
+        headings.extend(["ours in place", "in place / PMDK"]);
+    }
     Section {
         title: "Time, ns an operation: median (least..most). \"Above the floor\" is (ours - floor) / (PMDK - floor)."
             .into(),
-        headings: vec!["operation", "PMDK", "ours", "floor", "ours / PMDK", "above the floor", "aim"],
-        rows: alone.map(|measured| time_row(measured, report.clock)).collect(),
+        headings,
+        rows: alone.map(|measured| time_row(measured, report.clock, in_place)).collect(),
     }
 }
 
-fn time_row(measured: &Measured, clock: Clock) -> Vec<String> {
+fn time_row(measured: &Measured, clock: Clock, in_place: bool) -> Vec<String> {
     let samples = Samples::of(measured, clock);
     let (ratio, above) = (samples.ratio(), samples.above_floor());
     let aim = match aim(&measured.case) {
@@ -129,7 +141,7 @@ fn time_row(measured: &Measured, clock: Clock) -> Vec<String> {
         Some(Aim::AboveFloor(most)) => verdict("above the floor at most", most, above.map(|f| f.median <= most)),
         Some(Aim::Ratio(most)) => verdict("at most", most, ratio.map(|f| f.median <= most)),
     };
-    vec![
+    let mut row = vec![
         measured.case.title(),
         nanoseconds(Some(&samples.pmdk)),
         nanoseconds(samples.ours.as_deref()),
@@ -137,7 +149,11 @@ fn time_row(measured: &Measured, clock: Clock) -> Vec<String> {
         fraction(ratio),
         fraction(above),
         aim,
-    ]
+    ];
+    if in_place {
+        row.extend([nanoseconds(samples.in_place.as_deref()), fraction(samples.ratio_in_place())]);
+    }
+    row
 }
 
 /// What a case is to reach.
@@ -250,7 +266,7 @@ mod tests {
     fn measured(case: Case, pmdk: [f64; 2], ours: Option<[f64; 2]>, floor: Option<[f64; 2]>) -> Measured {
         let threads = f64::from(case.threads);
         let timings = |samples: [f64; 2]| samples.map(|wall| Timing { wall, processor: 0.9 * wall * threads }).to_vec();
-        Measured { case, pmdk: timings(pmdk), ours: ours.map(timings), floor: floor.map(timings) }
+        Measured { case, pmdk: timings(pmdk), ours: ours.map(timings), floor: floor.map(timings), in_place: None }
     }
 
     fn report(ours: bool) -> Report {
@@ -310,6 +326,16 @@ mod tests {
         let origin = origin(&report(false));
         assert!(origin.contains("Ours: none"), "{origin}");
         assert!(origin.contains("90 % of the time (least 90 %). Other work DISTURBED"), "{origin}");
+    }
+
+    #[test]
+    fn in_place_has_columns_where_it_was_measured() {
+        let mut report = report(true);
+        report.measured[2].in_place = Some(vec![Timing { wall: 150.0, processor: 135.0 }; 2]);
+        let times = &sections(&report)[0];
+        assert_eq!(times.headings[7..], ["ours in place", "in place / PMDK"]);
+        assert_eq!(times.rows[0][7..], ["-", "-"]);
+        assert_eq!(times.rows[1][7..], ["150 (150..150)", "1.50 (1.50..1.50)"]);
     }
 
     #[test]

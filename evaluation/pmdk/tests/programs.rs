@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nearpm_bench::case::{Case, MAPS};
+use nearpm_bench::case::{Case, MAPS, Selection, groups};
 use nearpm_bench::count::{Counts, Method};
 use nearpm_bench::library::{Library, Persistence, Rig};
 use nearpm_bench::machine;
@@ -14,6 +14,12 @@ use tempfile::TempDir;
 /// docs/pmdk-benchmark.md says how their fences were counted, and why fewer are executed.
 const PMDK_COUNTS: [(&str, f64, f64); 4] =
     [("btree", 7.5, 24.6), ("rbtree", 18.1, 29.9), ("skiplist", 8.7, 16.3), ("hashmap", 12.8, 24.1)];
+
+/// Small cases of single calls, of every kind.
+fn small_calls() -> Vec<Case> {
+    let kinds = groups(&[Selection::Calls], &[300]).concat();
+    kinds.into_iter().map(|case| Case { ops: case.ops.min(300), ..case }).collect()
+}
 
 /// Says that a test is not tried. Where everything is installed, by the word of whoever runs the
 /// tests, that is a failure.
@@ -104,6 +110,26 @@ fn what_a_faulty_library_does_is_no_measurement() {
     fs::write(none.path().join("libpmemobj.so.1"), "no library").expect("a file is written");
     let library = Library::in_folder(none.path()).expect("a file of that name");
     assert!(rig.time(&library, &Case::adds(0, 8, 1)).is_err());
+}
+
+/// The floor has none of the single calls; PMDK itself has to pass what they check, and a library
+/// that keeps nothing must not.
+#[test]
+fn single_calls_verify_their_results_with_pmdk() {
+    let Some(programs) = programs() else { return };
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let rig = rig(&programs, &pools);
+    let Ok(pmdk) = Library::installed(&rig) else {
+        return skip("libpmemobj1 is not installed");
+    };
+    for case in small_calls() {
+        let timing = rig.time(&pmdk, &case).unwrap_or_else(|error| panic!("{}: {error:#}", case.title()));
+        assert!(timing.wall > 0.0, "{}: {timing:?}", case.title());
+    }
+    let floor = Library::in_folder(&programs.floor()).expect("the floor");
+    for case in small_calls() {
+        assert!(rig.time(&floor, &case).is_err(), "{}", case.title());
+    }
 }
 
 #[test]

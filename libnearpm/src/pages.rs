@@ -30,9 +30,8 @@ pub(crate) struct Pages {
     table: Vec<u64>,
     /// Pages without a logical page, by member; the last one is taken first.
     free: Vec<Vec<u64>>,
-    /// Every page is at home, and none has moved since the table was read, so that offsets need no
-    /// translation.
-    identity: bool,
+    /// Logical pages that are not at home: where there is none, offsets need no translation.
+    away: u64,
 }
 
 impl Pages {
@@ -40,13 +39,7 @@ impl Pages {
     pub fn load(medium: &Medium, head: PoolHead) -> Result<Pages, Error> {
         if Pages::are_at_home(medium, &head) {
             let stripes = Stripes::of(&head);
-            return Ok(Pages {
-                free: vec![Vec::new(); stripes.members()],
-                head,
-                stripes,
-                table: Vec::new(),
-                identity: true,
-            });
+            return Ok(Pages { free: vec![Vec::new(); stripes.members()], head, stripes, table: Vec::new(), away: 0 });
         }
         let (table, faults) = Pages::read(medium, &head)?;
         if let Some(&(logical, class)) = faults.first() {
@@ -88,8 +81,8 @@ impl Pages {
         for page in (0..all).rev().filter(|&p| !used[p as usize]) {
             free[stripes.locate(head.heap() + page * PAGE_BYTES, PAGE_BYTES).member].push(page);
         }
-        let identity = table.iter().enumerate().all(|(i, &p)| i as u64 == p);
-        Pages { head, stripes, table, free, identity }
+        let away = (0..).zip(&table).filter(|&(logical, &page)| logical != page).count() as u64;
+        Pages { head, stripes, table, free, away }
     }
 
     /// The page of each logical page, and what is wrong with which of them; such a one counts as at
@@ -125,7 +118,7 @@ impl Pages {
     /// the page that it takes. Where the own page of each is another one's, one of them goes to any
     /// page. Nothing is to be moved when all are at home.
     pub fn take_towards_home(&mut self, most: usize) -> Vec<(u64, u64)> {
-        if self.identity {
+        if self.is_identity() {
             return Vec::new();
         }
         let free: HashSet<u64> = self.free.iter().flatten().copied().collect();
@@ -142,9 +135,9 @@ impl Pages {
         moves
     }
 
-    /// Whether every logical page is at home, and none has moved since the table was read.
+    /// Whether every logical page is at home.
     pub fn is_identity(&self) -> bool {
-        self.identity
+        self.away == 0
     }
 
     /// Offset of a page.
@@ -159,14 +152,14 @@ impl Pages {
 
     /// Page of a logical page.
     pub fn page(&self, logical: u64) -> u64 {
-        if self.identity { logical } else { self.table[logical as usize] }
+        if self.is_identity() { logical } else { self.table[logical as usize] }
     }
 
     /// Where an offset of the heap really is, and how many of `length` bytes are there in one
     /// piece.
     #[inline]
     pub fn locate(&self, offset: u64, length: u64) -> (u64, u64) {
-        if self.identity {
+        if self.is_identity() {
             return (offset, length);
         }
         let inside = (offset - self.head.heap()) % PAGE_BYTES;
@@ -229,8 +222,10 @@ impl Pages {
 
     /// Moves a logical page, here in memory only, and returns its former page.
     pub fn set(&mut self, logical: u64, page: u64) -> u64 {
-        self.identity &= logical == page;
-        std::mem::replace(&mut self.table[logical as usize], page)
+        let former = std::mem::replace(&mut self.table[logical as usize], page);
+        self.away += u64::from(page != logical);
+        self.away -= u64::from(former != logical);
+        former
     }
 
     /// Offset in the pool of the table's word for a logical page, and the word: the number of the
@@ -243,5 +238,30 @@ impl Pages {
         let place = self.stripes.locate(self.offset(self.page(logical)), PAGE_BYTES).offset;
         let page = (place - self.stripes.member().heap()) / PAGE_BYTES;
         (self.head.table() + 8 * logical, seal::seal_word(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::pool::format;
+
+    #[test]
+    fn offsets_need_no_translation_where_all_pages_came_home() {
+        let head = format::layout(&Options::new().lanes(1).spare_pages(4), 1 << 20).expect("a pool has so many bytes");
+        let mut pages = Pages::of(Stripes::of(&head), (0..head.pages).collect());
+        let range = (head.heap() + PAGE_BYTES, 3 * PAGE_BYTES);
+        assert!(pages.is_identity() && pages.locate(range.0, range.1) == range);
+        let page = pages.take(2).expect("there are spare pages");
+        assert_eq!(pages.set(2, page), 2);
+        pages.give(2);
+        assert!(!pages.is_identity());
+        assert_eq!(pages.locate(range.0 + PAGE_BYTES, PAGE_BYTES), (pages.offset(page), PAGE_BYTES));
+        assert_eq!(pages.locate(range.0, range.1).1, PAGE_BYTES);
+        assert_eq!(pages.take_towards_home(8), [(2, 2)]);
+        assert_eq!(pages.set(2, 2), page);
+        assert!(pages.is_identity() && pages.locate(range.0, range.1) == range);
+        assert!(pages.take_towards_home(8).is_empty());
     }
 }

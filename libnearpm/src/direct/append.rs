@@ -112,7 +112,7 @@ impl DirectPool {
         if kind == Kind::Undo && to.open == 0 {
             to.open = sequence;
         }
-        let stamp = Stamp { sequence, first, depends, kind };
+        let stamp = Stamp { sequence, first, depends, kind, drained: durable };
         to.append((self.medium.backing(), self.view()), records, stamp, applied, at_home);
         let bytes: u64 = records.iter().map(Record::stride).sum();
         shard.tally.log_entries += count;

@@ -248,9 +248,17 @@ impl Records {
         self.records.iter()
     }
 
-    /// Writes a record to its place in the pool. Gives the bytes of one that is not long.
+    /// Writes a record to its place in the pool. Gives the bytes of one that is not long; of that, a
+    /// drain may follow at once.
     #[cfg_attr(test, track_caller)]
-    pub fn write(&mut self, index: usize, head: RecordHead, backing: &Backing, view: &View, at: u64) -> Option<&[u8]> {
+    pub fn write(
+        &mut self,
+        index: usize,
+        head: RecordHead,
+        (backing, view): (&Backing, &View),
+        at: u64,
+        drained: bool,
+    ) -> Option<&[u8]> {
         let record = &mut self.records[index];
         record.at = at;
         if let Some(range) = record.long.clone() {
@@ -264,7 +272,11 @@ impl Records {
         let start = record.place.start;
         let whole = &mut self.bytes[start..start + record.stride() as usize];
         head.seal(whole);
-        backing.stream(at, whole);
+        if drained {
+            backing.append(at, whole);
+        } else {
+            backing.stream(at, whole);
+        }
         Some(whole)
     }
 }

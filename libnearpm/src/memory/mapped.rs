@@ -300,14 +300,16 @@ impl MappedMemory {
         self.map.pointer()
     }
 
+    /// Whether calls may store to a range.
+    fn may_write(&self, writes: &FileWrites, offset: u64, bytes: usize) -> bool {
+        // It may be made of zeros in the place of what could not be read. Fences fail from then on.
+        // Written to its end, a file that another program cut short would have its size again.
+        self.guard.check().is_ok() && !(writes.reaches_end(offset, bytes) && self.guard.check_size().is_err())
+    }
+
     /// Stores by a call. A store has nobody to tell of a failure: the next fence does.
     fn write(&self, writes: &FileWrites, offset: u64, data: &[u8]) {
-        // It may be made of zeros in the place of what could not be read. Fences fail from then on.
-        if self.guard.check().is_err() {
-            return;
-        }
-        // Written to its end, a file that another program cut short would have its size again.
-        if writes.reaches_end(offset, data.len()) && self.guard.check_size().is_err() {
+        if !self.may_write(writes, offset, data.len()) {
             return;
         }
         match writes.write(&self.file, offset, data) {
@@ -436,6 +438,26 @@ impl Memory for MappedMemory {
         // SAFETY: the range lies in the mapping, whose start is page aligned, so that it is whole
         // lines of it.
         unsafe { cache::stream(self.pointer().add(offset as usize), lines) };
+    }
+
+    /// What else awaits the drain would wait for its own write behind this one, so that both go to
+    /// the page cache then.
+    fn append(&self, offset: u64, lines: &[u8]) {
+        let Some(writes) = &self.writes else { return self.stream(offset, lines) };
+        check_range(self.bytes(), offset, lines.len() as u64);
+        let end = offset + lines.len() as u64;
+        if self.is_secure(offset, lines.len())
+            && self.synchronising.is_idle()
+            && self.may_write(writes, offset, lines.len())
+        {
+            match writes.append(offset, lines) {
+                Ok(true) => return self.write_back(offset, lines.len() as u64),
+                Ok(false) => {}
+                Err(error) => return self.synchronising.fail(&error),
+            }
+        }
+        self.stream(offset, lines);
+        writes.expect_appends(&self.file, end);
     }
 
     /// On an ordinary file that is to survive power cuts: one `msync` over everything from the

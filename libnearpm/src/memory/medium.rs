@@ -76,6 +76,17 @@ impl Backing {
         each!(self, memory => memory.stream(offset, lines));
     }
 
+    /// As [`Memory::append`].
+    #[inline]
+    #[cfg_attr(test, track_caller)]
+    pub fn append(&self, offset: u64, lines: &[u8]) {
+        #[cfg(test)]
+        if planted::left_out(Step::Stream) {
+            return self.store(offset, lines);
+        }
+        each!(self, memory => memory.append(offset, lines));
+    }
+
     /// As [`Backing::stream`] of whole lines of the view, which go from there to the same place
     /// here. `false`: not here, and nothing has changed.
     pub fn stream_from(&self, view: &View, offset: u64, bytes: u64) -> bool {

@@ -29,6 +29,7 @@ mod striped;
 mod synchronising;
 mod test;
 mod torn_file;
+mod unbuffered;
 mod view;
 mod volatile;
 #[doc(hidden)]
@@ -99,6 +100,11 @@ pub trait Memory: Send + Sync {
     fn stream(&self, offset: u64, lines: &[u8]) {
         self.store(offset, lines);
         self.write_back(offset, lines.len() as u64);
+    }
+    /// As [`Memory::stream`], of bytes that a drain follows at once, to a place behind which nothing
+    /// counts: up to the next multiple of 4096 it may become zeros.
+    fn append(&self, offset: u64, lines: &[u8]) {
+        self.stream(offset, lines);
     }
     /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link
     /// begins to fetch them; a processor sees ahead far enough in its own.

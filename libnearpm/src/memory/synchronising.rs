@@ -37,6 +37,8 @@ struct State {
     pending: Span,
     /// By way: what is being synchronised.
     under_way: Vec<Option<Span>>,
+    /// Calls that wait for a way: to wake nobody would be a call of the system as well.
+    waiting: usize,
     /// Code of a failure. Linux may then hold pages for clean that never reached their medium, so
     /// that no later success counts.
     failed: Option<i32>,
@@ -44,7 +46,7 @@ struct State {
 
 impl State {
     fn new(ways: usize) -> State {
-        State { pending: NOTHING, under_way: vec![None; ways], failed: None }
+        State { pending: NOTHING, under_way: vec![None; ways], waiting: 0, failed: None }
     }
 
     fn fail(&mut self, error: &io::Error) {
@@ -98,6 +100,11 @@ impl Synchronising {
         state.pending = join(state.pending, (start, end));
     }
 
+    /// Whether nothing was written back that is not synchronised.
+    pub fn is_idle(&self) -> bool {
+        is_empty(self.lock().pending)
+    }
+
     /// From now on nothing can be claimed.
     pub fn fail(&self, error: &io::Error) {
         self.lock().fail(error);
@@ -124,7 +131,9 @@ impl Synchronising {
             if let Some(free) = state.under_way.iter().position(Option::is_none) {
                 break free;
             }
+            state.waiting += 1;
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         };
         let span = state.needed();
         state.pending = NOTHING;
@@ -133,7 +142,9 @@ impl Synchronising {
         let done = write(way, span);
         let mut state = self.lock();
         state.under_way[way] = None;
-        self.freed.notify_one();
+        if state.waiting > 0 {
+            self.freed.notify_one();
+        }
         done.inspect_err(|error| state.fail(error))?;
         state.check()
     }

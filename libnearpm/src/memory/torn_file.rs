@@ -109,6 +109,16 @@ impl Memory for TornFile {
             self.cache.store(offset, part);
         }
     }
+    /// Whole blocks are written: sectors behind the bytes become zeros, or not, each by itself.
+    fn append(&self, offset: u64, lines: &[u8]) {
+        let end = offset + lines.len() as u64;
+        let behind = end.next_multiple_of(PAGE).min(self.bytes()) - end;
+        self.store(offset, lines);
+        if behind > 0 {
+            self.store(end, &vec![0; behind as usize]);
+        }
+        self.write_back(offset, lines.len() as u64 + behind);
+    }
     fn write_back(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
         if bytes == 0 {

@@ -18,6 +18,7 @@ use std::sync::{PoisonError, RwLock};
 
 use super::extents;
 use super::space::GRANULE;
+use super::unbuffered::Unbuffered;
 
 /// Bytes that are written at once where blocks were only reserved: those that get their room
 /// together, so that a piece has room when something is stored to it.
@@ -32,6 +33,8 @@ pub(super) struct FileWrites {
     written: RwLock<Vec<bool>>,
     /// The program may store through the mapping at any time.
     by_pointer: AtomicBool,
+    /// Where the log can go around the page cache.
+    unbuffered: Option<Box<Unbuffered>>,
 }
 
 /// Whether a file of so many bytes may be written by calls. One beyond the process's limit of
@@ -88,7 +91,12 @@ impl FileWrites {
             return None;
         }
         let (bytes, written) = (AtomicU64::new(bytes), RwLock::new(known_pieces(file, bytes)));
-        Some(FileWrites { bytes, written, by_pointer: AtomicBool::new(false) })
+        Some(FileWrites {
+            bytes,
+            written,
+            by_pointer: AtomicBool::new(false),
+            unbuffered: Unbuffered::open(file).map(Box::new),
+        })
     }
 
     fn bytes(&self) -> u64 {
@@ -114,10 +122,29 @@ impl FileWrites {
         self.by_pointer.store(true, Ordering::Relaxed);
     }
 
+    /// Writes bytes at an offset, and zeros behind them up to the next multiple of a page, around
+    /// the page cache. `false`: not so, and nothing was written.
+    pub fn append(&self, offset: u64, data: &[u8]) -> io::Result<bool> {
+        let Some(unbuffered) = &self.unbuffered else { return Ok(false) };
+        let touched = pieces(&(offset..offset + data.len() as u64));
+        // A piece that was written stays so: nobody waits for this write.
+        let is_blank = self.written.read().unwrap_or_else(PoisonError::into_inner)[touched].contains(&false);
+        if is_blank || self.by_pointer.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        unbuffered.append(offset, data).map_or(Ok(false), |done| done.map(|()| true))
+    }
+
+    /// Bytes up to an offset are in the page cache, and more are to be [appended](Self::append).
+    pub fn expect_appends(&self, file: &File, end: u64) {
+        self.unbuffered.iter().for_each(|unbuffered| unbuffered.remember(file, end));
+    }
+
     /// Writes bytes at an offset. They are in the page cache when it returns; so is what it gives,
     /// which is to be synchronised together with them.
     pub fn write(&self, file: &File, offset: u64, data: &[u8]) -> io::Result<Range<u64>> {
         let range = offset..offset + data.len() as u64;
+        self.unbuffered.iter().for_each(|unbuffered| unbuffered.forget(&range));
         let by_pointer = self.by_pointer.load(Ordering::Relaxed);
         let is_blank = |written: &[bool]| !by_pointer && written[pieces(&range)].contains(&false);
         let mut beside = 0..0;

@@ -11,6 +11,7 @@
 mod report;
 mod stores;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -47,6 +48,13 @@ struct Arguments {
     /// Transactions of a turn
     #[arg(long, default_value_t = 10)]
     turn: u64,
+    /// MiB that a store may have
+    #[arg(long, default_value_t = 1024)]
+    room: u64,
+    /// Copy the new files of each store before it is used: what is written by long writes lies in
+    /// long folios of the page cache
+    #[arg(long)]
+    copied: bool,
 }
 
 /// In which order the keys come.
@@ -73,9 +81,9 @@ impl Keys {
 type Open = fn(&Path, &Arguments) -> Result<Box<dyn Embedded>>;
 
 const STORES: [(&str, Open); 4] = [
-    ("libnearpm", |at, arguments| Ok(Box::new(Ours::open(at, arguments.once_from)?))),
+    ("libnearpm", |at, of| Ok(Box::new(Ours::open(at, of.room << 20, of.once_from)?))),
     ("redb", |at, _| Ok(Box::new(Redb::open(at)?))),
-    ("LMDB", |at, _| Ok(Box::new(Lmdb::open(at)?))),
+    ("LMDB", |at, of| Ok(Box::new(Lmdb::open(at, of.room << 20)?))),
     ("fjall", |at, _| Ok(Box::new(Fjall::open(at)?))),
 ];
 
@@ -95,6 +103,8 @@ struct Cost {
     logged: f64,
     /// Bytes that the process gave to the device, as the system counts them.
     written: f64,
+    /// Microseconds that the thread had a processor: what is left of the time is waiting.
+    processor: f64,
 }
 
 /// The value of an insert: no block of it is like another.
@@ -113,9 +123,16 @@ fn value(number: u64, bytes: usize) -> Vec<u8> {
 
 /// Bytes that this process has caused to be written to a device, page by page (`proc_pid_io(5)`).
 fn written() -> Result<u64> {
-    let counters = std::fs::read_to_string("/proc/self/io").context("the system counts no writes of a process")?;
+    let counters = fs::read_to_string("/proc/self/io").context("the system counts no writes of a process")?;
     let line = counters.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     Ok(line.context("the system counts no bytes")?.parse()?)
+}
+
+/// Microseconds that this thread has had a processor so far (`proc_pid_schedstat(5)`).
+fn processor() -> Result<f64> {
+    let counters = fs::read_to_string("/proc/thread-self/schedstat").context("the system counts no time")?;
+    let nanoseconds: u64 = counters.split_whitespace().next().context("the system counts no time")?.parse()?;
+    Ok(nanoseconds as f64 / 1e3)
 }
 
 /// A store in a round.
@@ -129,21 +146,29 @@ struct Place {
 
 impl Place {
     fn new(open: Open, of: &Arguments) -> Result<Place> {
-        let folder = tempfile::tempdir_in(&of.folder)?;
-        let store = open(folder.path(), of)?;
+        let mut folder = tempfile::tempdir_in(&of.folder)?;
+        let mut store = open(folder.path(), of)?;
+        if of.copied {
+            drop(store);
+            let copy = tempfile::tempdir_in(&of.folder)?;
+            copy_files(folder.path(), copy.path())?;
+            folder = copy;
+            store = open(folder.path(), of)?;
+        }
         Ok(Place { open, folder, store, done: 0, cost: Cost::default() })
     }
 
     /// Makes some transactions.
     fn turn(&mut self, transactions: u64, cell: &Cell, values: &[Vec<u8>]) -> Result<()> {
         let (logged, before) = (self.store.logged(), written()?);
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), processor()?);
         for _ in 0..transactions {
             let numbers = self.done..self.done + cell.inserts;
             let pairs: Vec<_> = numbers.map(|number| (cell.keys.key(number), value_of(values, number))).collect();
             self.store.insert(&pairs)?;
             self.done += cell.inserts;
         }
+        self.cost.processor += processor()? - busy;
         self.cost.microseconds += start.elapsed().as_secs_f64() * 1e6;
         self.cost.logged += (self.store.logged() - logged) as f64;
         self.cost.written += (written()? - before) as f64;
@@ -159,10 +184,26 @@ impl Place {
             let found = store.get(cell.keys.key(number))?;
             ensure!(found.as_deref() == Some(value_of(values, number)), "insert {number} has another value");
         }
-        let Cost { microseconds, logged, written } = self.cost;
-        let all = inserts as f64;
-        Ok(Cost { microseconds: microseconds / all, logged: logged / all, written: written / all })
+        let Cost { microseconds, logged, written, processor } = self.cost;
+        let of = |all: f64| all / inserts as f64;
+        Ok(Cost { microseconds: of(microseconds), logged: of(logged), written: of(written), processor: of(processor) })
     }
+}
+
+/// Copies what is in a folder. Not by the system's call, which shares extents where it can.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&to)?;
+            copy_files(&entry.path(), &to)?;
+        } else {
+            fs::write(&to, fs::read(entry.path())?)?;
+            fs::File::open(&to)?.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 fn value_of(values: &[Vec<u8>], number: u64) -> &[u8] {
@@ -198,7 +239,7 @@ fn main() -> Result<()> {
         for &inserts in &arguments.inserts {
             for &bytes in &arguments.bytes {
                 // As many bytes as a pool has room for.
-                let most = ((256 << 20) / (inserts * bytes as u64)).max(4);
+                let most = ((arguments.room << 18) / (inserts * bytes as u64)).max(4);
                 let cell = Cell { bytes, inserts, keys, transactions: arguments.transactions.min(most) };
                 let rounds: Result<Vec<_>> =
                     (0..arguments.rounds).map(|first| round(first, &cell, &arguments)).collect();

@@ -15,16 +15,17 @@ impl Table {
     pub fn new(names: [&str; STORES.len()]) -> Table {
         let [ours, others @ ..] = names;
         println!(
-            "Times, us, and bytes are those of an insert, medians of the rounds; `written` is what the process gave to the device. `times X` is the time of X \
+            "Times, us, and bytes are those of an insert, medians of the rounds; `written` is what the process gave to the device, `processor` the time of all that the thread did not wait. `times X` is the time of X \
              divided by that of {ours}, round by round: above 1 {ours} is the faster. The best is the one with the least median."
         );
         let times: String = others.iter().map(|name| format!(" times {name} |")).collect();
         let written: String = names.iter().map(|name| format!(" {name}, written |")).collect();
+        let processor: String = names.iter().map(|name| format!(" {name}, processor |")).collect();
         println!(
-            "\n| bytes | inserts a transaction | keys | {} |{times} times the best (least to greatest) | {ours}, logged |{written}",
+            "\n| bytes | inserts a transaction | keys | {} |{times} times the best (least to greatest) | {ours}, logged |{written}{processor}",
             names.join(" | ")
         );
-        println!("|{}", "---:|".repeat(3 + 2 * names.len() + others.len() + 2));
+        println!("|{}", "---:|".repeat(3 + 3 * names.len() + others.len() + 2));
         Table { ratios: Vec::new() }
     }
 
@@ -44,12 +45,13 @@ impl Table {
             values.iter().map(|value| format!(" {value:.digits$} |")).collect::<String>()
         };
         println!(
-            "| {name} |{}{} {to_best:.2} ({least:.2} to {greatest:.2}) {} | {:.0} |{}",
+            "| {name} |{}{} {to_best:.2} ({least:.2} to {greatest:.2}) {} | {:.0} |{}{}",
             cells(&times, 1),
             cells(&ratios, 2),
             STORES[best].0,
             of(|cost| cost.logged)[0],
-            cells(&written, 0)
+            cells(&written, 0),
+            cells(&of(|cost| cost.processor), 1)
         );
         self.ratios.push(std::array::from_fn(|at| ratios.get(at).copied().unwrap_or(to_best)));
     }

@@ -19,9 +19,6 @@ pub trait Embedded {
     }
 }
 
-/// Bytes that each store may have.
-const BYTES: u64 = 1 << 30;
-
 #[derive(Clone, Copy, Debug, Persistent)]
 #[repr(C)]
 struct Root {
@@ -42,10 +39,11 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Opens it, or makes it; new objects of at least so many bytes are written once.
-    pub fn open(folder: &Path, write_once_from: Option<u64>) -> Result<Ours> {
+    /// Opens it, or makes it with so many bytes; new objects of at least so many bytes are written
+    /// once.
+    pub fn open(folder: &Path, bytes: u64, write_once_from: Option<u64>) -> Result<Ours> {
         let options = Options::new().durability(nearpm::Durability::Durable).write_once_from(write_once_from);
-        let pool = DirectPool::open_or_create(&folder.join("pool").to_string_lossy(), BYTES, &options)?;
+        let pool = DirectPool::open_or_create(&folder.join("pool").to_string_lossy(), bytes, &options)?;
         let root = pool.tx(|tx| tx.root_or_zeroed::<Root>())?;
         Ok(Ours { pool, root })
     }
@@ -115,12 +113,12 @@ pub struct Lmdb {
 }
 
 impl Lmdb {
-    /// Opens it, or makes it.
+    /// Opens it, or makes it, for at most so many bytes.
     #[allow(unsafe_code, reason = "the file is mapped: nobody else may change it")]
-    pub fn open(folder: &Path) -> Result<Lmdb> {
+    pub fn open(folder: &Path, bytes: u64) -> Result<Lmdb> {
         let mut options = heed::EnvOpenOptions::new();
         // SAFETY: the folder is this program's own.
-        let environment = unsafe { options.map_size(BYTES as usize).open(folder) }?;
+        let environment = unsafe { options.map_size(bytes as usize).open(folder) }?;
         let mut tx = environment.write_txn()?;
         let values = environment.create_database(&mut tx, None)?;
         tx.commit()?;

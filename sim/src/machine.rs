@@ -164,12 +164,14 @@ impl Machine {
         }
     }
 
-    /// Charges processor time to this thread's core.
+    /// Charges processor time to this thread's core. Where cores take turns the others go on until
+    /// then, so that the core finds the locks as they leave them.
     pub fn compute(&self, ns: u64) {
         self.shared.access(|host, core| {
             host.pass(core, ns * 1000);
             host.begin(core);
         });
+        self.shared.access(|_, _| ());
     }
 
     /// Lets a core that is behind a time wait until then.

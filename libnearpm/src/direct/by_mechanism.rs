@@ -4,8 +4,18 @@
 //! With a working copy a commit is a set of ranges with their new bytes, known at once, and the
 //! medium is touched only then. So every mechanism that a [`crate::Pool`] has
 //! ([`crate::mechanism`]) can bring it home: the changes are the writes of a transaction of its
-//! own, which nobody sees open. One commit is on its way at a time; transactions are open in any
-//! number, and only their ends wait for each other.
+//! own, which nobody sees open. Transactions are open in any number, and only their ends wait for
+//! each other.
+//!
+//! Under undo logs commits go by several *lanes* at the same time, each with a log ring of its own:
+//! a thread keeps to the lane that it got with its first commit. Transactions that change ranges
+//! alone have nothing in common, because programs keep apart what they change at the same time.
+//! What they do not know of, words of the heap's tables, and what is persisted outside of
+//! transactions, others may change too: those commits go one behind the other
+//! ([`ByMechanism::shared`]), each when the one before is ordered before everything that comes
+//! later, so that no rollback takes a neighbour's bit with it. Under the other mechanisms, where
+//! commits are asynchronous and where a drain is a call for everybody there is one lane: what
+//! redo logs have not applied yet, and pages, are every transaction's.
 //!
 //! Exact bytes are written, never a line as the view has it: the rest of the line may hold what
 //! another transaction has not committed.
@@ -23,19 +33,23 @@
 //!
 //! On a card a commit is posted with the turn and waited for without it ([`super::together`]).
 //!
-//! Order of locks: the gate of typed pools, the turn, the right to truncate, shards.
+//! Order of locks: the gate of typed pools, the turn (lanes, rising), what is shared, the right to
+//! truncate, shards.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nearpm_interface::geometry::MAP_ENTRIES;
 use nearpm_interface::media::PoolHead;
 
 use super::DirectPool;
+use super::shard::{Alone, SHARDS, slot};
 use super::together::Together;
 use crate::error::Error;
 use crate::heap::index::Change;
-use crate::lane::LaneState;
-use crate::mechanism::{Context, Protocol, change_tables, prefetch_parts, protocol};
+use crate::lane::{Lane, LaneState};
+use crate::mechanism::{Context, Protocol, change_tables, protocol};
 use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism, Options};
 use crate::pages::Pages;
@@ -47,17 +61,54 @@ const EPOCH: u64 = 1024;
 /// Bytes that are on their way from the view at once.
 const PIECE: u64 = 64 << 10;
 
+/// Lanes of a pool at most: half of what a card maps, for all of its pools.
+pub(super) const MOST_LANES: u16 = MAP_ENTRIES as u16 / 2;
+
 /// The mechanism of an open pool.
 pub(super) struct ByMechanism {
-    inner: Mutex<Inner>,
+    /// The first is open. The others open when there are as many threads.
+    lanes: Box<[Alone<PoolLane>]>,
+    /// Lane of each shard's threads, from 1; 0 where they have none yet.
+    lane_of: Box<[AtomicU8]>,
+    handed_out: Mutex<HandedOut>,
+    /// Held by commits that change what other transactions may change at the same time, until they
+    /// are ordered before everything later.
+    shared: Mutex<()>,
     mechanism: Mechanism,
-    /// Waits for commits on a card.
-    together: Together,
-    /// The memory that both work on.
+    /// What a recovery has found in the lanes.
+    states: Box<[LaneState]>,
+    /// The memory that all work on.
     medium: Arc<Medium>,
     /// Commits store home through the processor's cache, over a link: what they will store to is
     /// fetched ahead.
     fetches: bool,
+}
+
+/// A lane, which one commit has at a time.
+#[derive(Default)]
+struct PoolLane {
+    inner: Mutex<Option<Inner>>,
+    /// Waits for commits on a card.
+    together: Together,
+}
+
+/// What became of the lanes.
+struct HandedOut {
+    /// Shards that have one.
+    shards: usize,
+    /// Lanes that are open.
+    open: usize,
+    /// As many may be.
+    most: usize,
+}
+
+/// What a commit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Ranges that no other transaction changes before this one has ended.
+    Own,
+    /// Also what others may change.
+    Shared,
 }
 
 struct Inner {
@@ -67,11 +118,10 @@ struct Inner {
     piece: Vec<u8>,
 }
 
-/// The right to commit, and to write the medium past the mechanism once it is settled.
+/// Nobody else commits. The right to write the medium past the mechanism once it is settled.
 pub(super) struct Turn<'p> {
-    inner: MutexGuard<'p, Inner>,
+    lanes: Vec<MutexGuard<'p, Option<Inner>>>,
     pool: &'p DirectPool,
-    mechanism: Mechanism,
 }
 
 /// Takes what a commit changes.
@@ -85,40 +135,149 @@ impl Inner {
     fn stores_by_this_processor(&self) -> bool {
         !self.cx.lane.executor.writes_around_the_cache() && !self.cx.medium.backing().drains_for_all()
     }
+
+    /// Brings changes home, all or none of them. Gives whether the log had room for them: if not,
+    /// nothing has happened.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
+    fn commit(
+        &mut self,
+        pool: &DirectPool,
+        mechanism: Mechanism,
+        durability: Durability,
+        change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let changed = change(&mut Changes { inner: self, view: pool.view() });
+        let prepared = changed.and_then(|()| self.protocol.prepare(&mut self.cx));
+        match prepared {
+            Ok(()) => {}
+            Err(error @ (Error::TooLarge { .. } | Error::NoMemory { .. })) => {
+                self.protocol.abort(&mut self.cx).map_err(|error| pool.poison(error))?;
+                return if matches!(error, Error::TooLarge { .. }) { Ok(false) } else { Err(error) };
+            }
+            Err(error) => return Err(pool.poison(error)),
+        }
+        // What was written home is made of what the view had.
+        pool.alive().map_err(|error| pool.poison(error))?;
+        let mut committed = self.protocol.commit(&mut self.cx, durability).map(drop);
+        if mechanism.has_epochs() && durability == Durability::Durable {
+            committed = committed.and_then(|()| self.protocol.persist(&mut self.cx));
+        }
+        if stores_behind_commits(mechanism) && self.stores_by_this_processor() {
+            // It has been written back by this processor, and the next turn may be on another one.
+            // Where handing over is a locked instruction that is waited for all the same; the
+            // medium's contract, which tests hold, promises no more than a processor's own fence.
+            committed = committed.and_then(|()| self.cx.medium.fence());
+        }
+        committed.map_err(|error| pool.poison(error))?;
+        Ok(true)
+    }
+}
+
+/// Whether values of a log, or words that name pages and these pages, are stored behind a commit's
+/// last fence.
+fn stores_behind_commits(mechanism: Mechanism) -> bool {
+    matches!(mechanism, Mechanism::Redo | Mechanism::Shadow)
 }
 
 impl ByMechanism {
-    /// Opens the log of a pool that was recovered: what it found in each lane is `lanes`.
+    /// Opens the log of a pool that was recovered: what it found in each lane is `states`.
     pub fn open(
         mechanism: Mechanism,
         options: &Options,
         (medium, head): (&Arc<Medium>, &PoolHead),
         members: &Members,
-        lanes: &[LaneState],
+        states: &[LaneState],
     ) -> Result<ByMechanism, Error> {
-        let pages = Pages::load(medium, *head)?;
-        let thread = head.lanes - 1;
-        let ring = head.ring(thread);
-        medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
+        let beside_commands = members.for_commands(medium)?;
+        let by = ByMechanism {
+            lanes: (0..lanes_at_once(options, head, medium)).map(|_| Alone::default()).collect(),
+            lane_of: (0..SHARDS).map(|_| AtomicU8::new(0)).collect(),
+            handed_out: Mutex::new(HandedOut { shards: 0, open: 1, most: 1 }),
+            shared: Mutex::default(),
+            mechanism,
+            states: states.into(),
+            medium: medium.clone(),
+            fetches: false,
+        };
         if mechanism == Mechanism::Shadow {
             medium.backing().secure(std::iter::once(head.heap_end()..head.end()))?;
         }
-        let beside_commands = members.for_commands(medium)?;
-        let lane = members.open_lane(options.engine, &beside_commands, thread, &lanes[usize::from(thread)..][..1])?;
+        let lane = by.open_lane(0, options, head, &beside_commands, members)?;
         let has_commands = lane.executor.writes_around_the_cache();
         // Where the processor makes the copies all of it goes through the cache, and drains look
         // for what the card has lost.
-        let medium = if has_commands { beside_commands } else { medium.clone() };
+        let medium = if has_commands { beside_commands } else { by.medium.clone() };
+        let cx = Context { medium: medium.clone(), head: *head, pages: Pages::load(&medium, *head)?, lane };
+        let first = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
+        let most = by.lanes.len();
+        *by.lanes[0].0.inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
         let fetches = has_commands && matches!(mechanism, Mechanism::Undo | Mechanism::Checkpoint);
-        let cx = Context { medium: medium.clone(), head: *head, pages, lane };
-        let inner = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
-        Ok(ByMechanism { inner: Mutex::new(inner), mechanism, together: Together::default(), medium, fetches })
+        Ok(ByMechanism { medium, fetches, handed_out: Mutex::new(HandedOut { shards: 0, open: 1, most }), ..by })
+    }
+
+    /// Opens a lane of the log.
+    fn open_lane(
+        &self,
+        at: usize,
+        options: &Options,
+        head: &PoolHead,
+        medium: &Medium,
+        members: &Members,
+    ) -> Result<Lane, Error> {
+        let thread = head.lanes - 1 - at as u16;
+        let ring = head.ring(thread);
+        medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
+        members.open_lane(options.engine, medium, thread, &self.states[usize::from(thread)..][..1])
+    }
+
+    /// The lane of this thread.
+    fn lane(&self, pool: &DirectPool) -> Result<&PoolLane, Error> {
+        let of = &self.lane_of[slot()];
+        let at = match of.load(Ordering::Relaxed) {
+            0 => {
+                let at = self.hand_out(pool)?;
+                of.store(at as u8 + 1, Ordering::Relaxed);
+                at
+            }
+            number => usize::from(number) - 1,
+        };
+        Ok(&self.lanes[at].0)
+    }
+
+    /// A lane for a thread that has none: one that nobody has, or else one that others have too.
+    ///
+    /// # Errors
+    /// What the medium refuses; the pool is as it was.
+    #[cold]
+    fn hand_out(&self, pool: &DirectPool) -> Result<usize, Error> {
+        // Counts alone are behind it.
+        let mut handed_out = self.medium.lock(&self.handed_out).unwrap_or_else(PoisonError::into_inner);
+        let HandedOut { shards, open, most } = &mut *handed_out;
+        if shards >= open && *open < *most {
+            let with_commands = !Arc::ptr_eq(&self.medium, &pool.medium);
+            let lane = self.open_lane(*open, &pool.options, &pool.head, &self.medium, &pool.members)?;
+            if lane.executor.writes_around_the_cache() == with_commands {
+                let pages = Pages::load(&self.medium, pool.head)?;
+                let cx = Context { medium: self.medium.clone(), head: pool.head, pages, lane };
+                let inner = Inner { cx, protocol: protocol(self.mechanism, EPOCH), piece: Vec::new() };
+                let place = self.medium.lock(&self.lanes[*open].0.inner);
+                *place.map_err(|_| pool.poison(Error::Poisoned))? = Some(inner);
+                *open += 1;
+            } else {
+                // The card's table is full.
+                *most = *open;
+            }
+        }
+        *shards += 1;
+        Ok((*shards - 1) % *open)
     }
 
     /// A transaction is about to change ranges, and its commit will store them home.
     pub fn first_touch(&self, ranges: &[Range<u64>]) {
         if self.fetches {
-            ranges.iter().for_each(|range| prefetch_parts(&self.medium, range));
+            ranges.iter().for_each(|range| self.medium.prefetch_parts(range));
         }
     }
 
@@ -126,123 +285,106 @@ impl ByMechanism {
     /// them nothing has happened, and the turn is the caller's.
     ///
     /// # Errors
-    /// As [`Turn::commit`].
+    /// [`Error::NoMemory`], and what a first commit of a thread is refused: nothing has happened.
+    /// All others poison the pool.
     pub fn commit<'p>(
         &'p self,
         pool: &'p DirectPool,
         durability: Durability,
+        what: What,
         change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
     ) -> Result<Option<Turn<'p>>, Error> {
-        let mut turn = self.turn(pool)?;
-        let shares = turn.shares_waits();
-        if shares && self.together.all_acknowledged() {
-            turn.acknowledged();
+        let lane = self.lane(pool)?;
+        let mut inner = self.lock(pool, lane)?;
+        let alone = match what {
+            What::Own => None,
+            What::Shared if self.lanes.len() == 1 => None,
+            What::Shared => Some(self.medium.lock(&self.shared).map_err(|_| pool.poison(Error::Poisoned))?),
+        };
+        pool.refuse_poisoned()?;
+        let of = inner.as_mut().expect("it was opened before it was handed out");
+        let shares = self.shares_waits(of);
+        if shares && lane.together.all_acknowledged() {
+            // Everything that was posted has been read back.
+            of.protocol.acknowledged(&mut of.cx);
         }
         let posted = if shares { Durability::Asynchronous } else { durability };
-        if !turn.commit(posted, change)? {
-            return Ok(Some(turn));
+        if !of.commit(pool, self.mechanism, posted, change)? {
+            drop((alone, inner));
+            return self.turn(pool).map(Some);
         }
-        let posted = if shares { turn.inner.cx.lane.executor.posted() } else { None };
-        let number = posted.map(|how| self.together.posted(how));
-        drop(turn);
+        let posted = if shares { of.cx.lane.executor.posted() } else { None };
+        let number = posted.map(|how| lane.together.posted(how));
+        drop((alone, inner));
         match number {
             Some(number) if durability == Durability::Durable => {
-                self.together.wait(&self.medium, number).map_err(|error| pool.poison(error))?;
+                lane.together.wait(&self.medium, number).map_err(|error| pool.poison(error))?;
             }
             _ => {}
         }
         Ok(None)
     }
 
-    /// Waits for the turn.
+    /// Whether a commit may be posted now and waited for later. The end of an epoch waits by
+    /// itself.
+    fn shares_waits(&self, inner: &Inner) -> bool {
+        !self.mechanism.has_epochs() && inner.cx.lane.executor.posts()
+    }
+
+    fn lock<'p>(&'p self, pool: &DirectPool, lane: &'p PoolLane) -> Result<MutexGuard<'p, Option<Inner>>, Error> {
+        self.medium.lock(&lane.inner).map_err(|_| pool.poison(Error::Poisoned))
+    }
+
+    /// Waits until nobody commits.
     ///
     /// # Errors
     /// [`Error::Poisoned`]: a commit failed, or ended in a panic, and only a recovery can tell how
     /// far it came.
     pub fn turn<'p>(&'p self, pool: &'p DirectPool) -> Result<Turn<'p>, Error> {
-        let inner = self.inner.lock().map_err(|_| pool.poison(Error::Poisoned))?;
+        let lanes = self.lanes.iter().map(|lane| self.lock(pool, &lane.0)).collect::<Result<_, _>>()?;
         pool.refuse_poisoned()?;
-        Ok(Turn { inner, pool, mechanism: self.mechanism })
+        Ok(Turn { lanes, pool })
     }
 }
 
+/// Lanes by which commits go at the same time.
+fn lanes_at_once(options: &Options, head: &PoolHead, medium: &Medium) -> u16 {
+    let several = may_use_several_lanes(options) && !medium.backing().drains_for_all();
+    if several { head.lanes.min(MOST_LANES) } else { 1 }
+}
+
+/// Whether commits may go by several lanes, where the medium allows it.
+pub(super) fn may_use_several_lanes(options: &Options) -> bool {
+    options.mechanism == Some(Mechanism::Undo) && options.durability == Durability::Durable
+}
+
 impl Turn<'_> {
-    /// Whether a commit may be posted now and waited for later. The end of an epoch waits by
-    /// itself.
-    fn shares_waits(&self) -> bool {
-        !self.mechanism.has_epochs() && self.inner.cx.lane.executor.posts()
-    }
-
-    /// Whether values of a log, or words that name pages and these pages, are stored behind a
-    /// commit's last fence.
-    fn stores_behind_commits(&self) -> bool {
-        matches!(self.mechanism, Mechanism::Redo | Mechanism::Shadow)
-    }
-
-    /// Everything that was posted has been read back.
-    fn acknowledged(&mut self) {
-        let inner = &mut *self.inner;
-        inner.protocol.acknowledged(&mut inner.cx);
-    }
-
-    /// Brings changes home, all or none of them. Gives whether the log had room for them: if not,
-    /// nothing has happened.
-    ///
-    /// # Errors
-    /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
-    pub fn commit(
-        &mut self,
-        durability: Durability,
-        change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
-        let stores_behind = self.stores_behind_commits();
-        let (inner, pool) = (&mut *self.inner, self.pool);
-        let changed = change(&mut Changes { inner, view: pool.view() });
-        let prepared = changed.and_then(|()| inner.protocol.prepare(&mut inner.cx));
-        match prepared {
-            Ok(()) => {}
-            Err(error @ (Error::TooLarge { .. } | Error::NoMemory { .. })) => {
-                inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?;
-                return if matches!(error, Error::TooLarge { .. }) { Ok(false) } else { Err(error) };
-            }
-            Err(error) => return Err(pool.poison(error)),
-        }
-        // What was written home is made of what the view had.
-        pool.alive().map_err(|error| pool.poison(error))?;
-        let mut committed = inner.protocol.commit(&mut inner.cx, durability).map(drop);
-        if self.mechanism.has_epochs() && durability == Durability::Durable {
-            committed = committed.and_then(|()| inner.protocol.persist(&mut inner.cx));
-        }
-        if stores_behind && inner.stores_by_this_processor() {
-            // It has been written back by this processor, and the next turn may be on another one.
-            // Where handing over is a locked instruction that is waited for all the same; the
-            // medium's contract, which tests hold, promises no more than a processor's own fence.
-            committed = committed.and_then(|()| inner.cx.medium.fence());
-        }
-        committed.map_err(|error| pool.poison(error))?;
-        Ok(true)
+    fn each(&mut self, done: impl Fn(&mut Inner) -> Result<(), Error>) -> Result<(), Error> {
+        let mut open = self.lanes.iter_mut().filter_map(|lane| lane.as_mut());
+        open.try_for_each(done).map_err(|error| self.pool.poison(error))
     }
 
     /// Makes every commit durable.
     pub fn persist(&mut self) -> Result<(), Error> {
-        let inner = &mut *self.inner;
-        inner.protocol.persist(&mut inner.cx).map_err(|error| self.pool.poison(error))
+        self.each(|inner| inner.protocol.persist(&mut inner.cx))
     }
 
     /// Makes every commit durable and leaves nothing to the mechanism, so that the medium may be
     /// written past it while the turn lasts.
     pub fn settle(&mut self) -> Result<(), Error> {
-        let inner = &mut *self.inner;
-        let finished = inner.protocol.finish(&mut inner.cx);
-        let at_home = finished.and_then(|()| inner.protocol.bring_home(&mut inner.cx));
-        let settled = at_home.and_then(|()| inner.protocol.share(&mut inner.cx));
-        settled.map_err(|error| self.pool.poison(error))
+        self.each(|inner| {
+            inner.protocol.finish(&mut inner.cx)?;
+            inner.protocol.bring_home(&mut inner.cx)?;
+            inner.protocol.share(&mut inner.cx)
+        })
     }
 
     /// The pool is being closed: nothing is left to be done.
     pub fn close(&mut self) -> Result<(), Error> {
-        let executor = &mut self.inner.cx.lane.executor;
-        executor.verify(true).and_then(|()| executor.close()).map_err(|error| self.pool.poison(error))
+        self.each(|inner| {
+            let executor = &mut inner.cx.lane.executor;
+            executor.verify(true).and_then(|()| executor.close())
+        })
     }
 }
 

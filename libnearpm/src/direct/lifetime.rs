@@ -9,7 +9,7 @@ use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
 use nearpm_interface::seal;
 
 use super::DirectPool;
-use super::by_mechanism::ByMechanism;
+use super::by_mechanism::{self, ByMechanism};
 use super::known::Known;
 use super::lint::Linter;
 use super::mode_by_use;
@@ -33,9 +33,11 @@ use crate::process::Process;
 use crate::recovery;
 
 const PAGE: u32 = PAGE_BYTES as u32;
-/// A ring that a mechanism uses has one part of so many of a new pool, and so many bytes at most.
+/// The rings that a mechanism uses have one part of so many of a new pool.
 const RING_SHARE: u64 = 16;
+/// Bytes of a ring at most, and at least where there are several.
 const MOST_RING: u64 = 1 << 20;
+const LEAST_OF_SEVERAL: u64 = 128 << 10;
 
 /// Takes room on the medium, where the file has holes: for everything that a program may store to
 /// in place; else for what is in use, and what comes into use gets its room then.
@@ -67,15 +69,22 @@ fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64
 impl PoolType for DirectPool {
     const BY_OFFSETS: bool = false;
 
-    /// One ring, small where no mechanism is to use it, spare pages for shadow paging alone, sealed
-    /// tables.
+    /// One ring, small where no mechanism is to use it, but several where commits may go by more
+    /// than one at the same time; spare pages for shadow paging alone, sealed tables.
     fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
+        let share = bytes / RING_SHARE;
+        let lanes = match options.lanes {
+            None if by_mechanism::may_use_several_lanes(options) => {
+                (share / LEAST_OF_SEVERAL).clamp(1, by_mechanism::MOST_LANES.into())
+            }
+            _ => 1,
+        };
         let ring = match options.mechanism {
             None => MIN_RING_BYTES,
-            Some(_) => (bytes / RING_SHARE).clamp(MIN_RING_BYTES.into(), MOST_RING) as u32 / PAGE * PAGE,
+            Some(_) => (share / lanes).clamp(MIN_RING_BYTES.into(), MOST_RING) as u32 / PAGE * PAGE,
         };
         let shape = Options {
-            lanes: options.lanes.or(Some(1)),
+            lanes: options.lanes.or(Some(lanes as u16)),
             ring_bytes: options.ring_bytes.or(Some(ring)),
             spare_pages: options.spare_pages.or((options.mechanism != Some(Mechanism::Shadow)).then_some(0)),
             ..options.clone()
@@ -147,13 +156,13 @@ impl PoolType for DirectPool {
             known: Known::default(),
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,
-            medium,
             head,
             heap,
             options: options.clone(),
             mode,
             recovery,
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| Shard::new(medium.clone())).collect(),
+            medium,
             sequence: Alone(AtomicU64::new(1)),
             applied: AtomicU64::new(0),
             let_go_at: AtomicU64::new(0),

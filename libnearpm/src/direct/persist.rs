@@ -6,7 +6,7 @@ use std::ops::Range;
 use nearpm_interface::geometry::{LINE, LINE_U64};
 use nearpm_interface::media::{PAGE_BYTES, lines_of};
 
-use super::by_mechanism::{ByMechanism, Changes};
+use super::by_mechanism::{ByMechanism, Changes, What};
 use super::log::Writer;
 use super::pool::COMMIT_LANE;
 use super::records::Records;
@@ -217,7 +217,7 @@ impl DirectPool {
 
     fn persist_by_mechanism(&self, by: &ByMechanism, ranges: &[Range<u64>]) -> Result<(), Error> {
         let store = |changes: &mut Changes<'_>| ranges.iter().try_for_each(|range| changes.store(range));
-        let Some(mut turn) = by.commit(self, Durability::Durable, store)? else { return Ok(()) };
+        let Some(mut turn) = by.commit(self, Durability::Durable, What::Shared, store)? else { return Ok(()) };
         turn.settle()?;
         self.persist_by_log(ranges)?;
         self.bring_home()

@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::log::Lane;
 use super::records::Records;
 use super::transaction::Transaction;
 use crate::Statistics;
 use crate::heap::index::Arena;
+use crate::memory::Medium;
 
 /// Shards of a pool. Threads beyond share them.
 pub(crate) const SHARDS: usize = 64;
@@ -20,9 +21,12 @@ pub(crate) const SHARDS: usize = 64;
 pub(crate) struct Alone<T>(pub T);
 
 /// Lanes, an arena and buffers. Alone on its cache lines.
-#[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Shard(Mutex<ShardState>);
+pub(crate) struct Shard {
+    state: Mutex<ShardState>,
+    /// What its holder uses.
+    medium: Arc<Medium>,
+}
 
 /// The contents of a [`Shard`].
 #[derive(Default)]
@@ -58,9 +62,14 @@ impl ShardState {
 }
 
 impl Shard {
+    /// One of a pool in this memory.
+    pub fn new(medium: Arc<Medium>) -> Shard {
+        Shard { state: Mutex::default(), medium }
+    }
+
     /// Waits for the shard. Nothing inside is left half done by a panic.
     pub fn lock(&self) -> MutexGuard<'_, ShardState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.medium.lock(&self.state).unwrap_or_else(PoisonError::into_inner)
     }
 }
 

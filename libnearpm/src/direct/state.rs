@@ -238,6 +238,12 @@ impl State {
         }
     }
 
+    /// Whether the commit changes the heap's tables.
+    #[inline]
+    pub fn changes_tables(&self) -> bool {
+        !(self.allocated.is_empty() && self.freed.is_empty() && self.root.is_none())
+    }
+
     /// What the commit changes of the heap's tables.
     #[inline]
     pub fn change_tables<E>(&self, heap: &Heap, change: impl FnMut(Change) -> Result<(), E>) -> Result<(), E> {

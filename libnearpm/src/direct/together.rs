@@ -53,7 +53,7 @@ impl Together {
     /// # Errors
     /// Those of [`ReadBack::wait`].
     pub fn wait(&self, medium: &Medium, number: Number) -> Result<(), Error> {
-        let mut acknowledged = lock(&self.acknowledged);
+        let mut acknowledged = medium.lock(&self.acknowledged).unwrap_or_else(PoisonError::into_inner);
         if *acknowledged >= number {
             return Ok(());
         }

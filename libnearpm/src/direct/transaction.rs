@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::by_mechanism::{ByMechanism, Changes};
+use super::by_mechanism::{ByMechanism, Changes, What};
 use super::lint::Claims;
 use super::state::{State, WORD_BYTES, no_memory, range_bytes};
 use super::{DirectPool, Mode, Reservation};
@@ -321,7 +321,8 @@ impl Transaction {
             state.home.iter().cloned().chain(state.known.iter()).try_for_each(|range| changes.store(&range))?;
             state.change_tables(heap, |change| changes.change(change))
         };
-        let Some(mut turn) = by.commit(pool, pool.options.durability, change)? else { return Ok(0) };
+        let what = if state.changes_tables() { What::Shared } else { What::Own };
+        let Some(mut turn) = by.commit(pool, pool.options.durability, what, change)? else { return Ok(0) };
         turn.settle()?;
         let last = self.write_by_records(pool)?;
         pool.bring_home().map(|()| last)

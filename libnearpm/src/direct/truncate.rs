@@ -69,6 +69,9 @@ const LEAST_SPARE: u64 = 16 << 10;
 /// its head.
 const LONGEST_WASTE: u64 = (8 + MAX_STORE_BYTES + RecordHead::SIZE) as u64;
 
+/// Records whose lines are fetched ahead of the one that goes home.
+const FETCHED_AHEAD: usize = 8;
+
 /// The right to truncate.
 pub(super) type Turn<'p> = MutexGuard<'p, ()>;
 
@@ -127,7 +130,7 @@ impl DirectPool {
     /// [`Error::Poisoned`]: a truncation that failed, or ended in a panic, has lost sight of
     /// records that it took, and another one would declare them dead.
     pub(super) fn truncation(&self) -> Result<Turn<'_>, Error> {
-        let turn = self.truncating.lock().map_err(|_| self.poison(Error::Poisoned))?;
+        let turn = self.medium.lock(&self.truncating).map_err(|_| self.poison(Error::Poisoned))?;
         self.refuse_poisoned()?;
         Ok(turn)
     }
@@ -387,7 +390,15 @@ impl DirectPool {
         // In place, because the other way takes memory; numbers are different.
         order.sort_unstable();
         let mut home = Home::new(&self.medium);
-        for (_, lane, at) in order {
+        let fetch = |home: &Home<'_>, &(_, lane, at): &(u64, usize, usize)| match cut.lanes[lane].2.source(at) {
+            Source::Bytes(record) => home.fetch_for(record),
+            Source::Log(..) => {}
+        };
+        order.iter().take(FETCHED_AHEAD).for_each(|record| fetch(&home, record));
+        for (number, &(_, lane, at)) in order.iter().enumerate() {
+            if let Some(later) = order.get(number + FETCHED_AHEAD) {
+                fetch(&home, later);
+            }
             match cut.lanes[lane].2.source(at) {
                 Source::Bytes(record) => home.apply_record(record),
                 Source::Log(offset, bytes) => {

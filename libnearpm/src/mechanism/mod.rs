@@ -1,9 +1,7 @@
 //! The four ways to make transactions survive a crash, behind one trait.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PoolHead;
 
 use crate::damage::Class;
@@ -121,15 +119,6 @@ pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, chang
         }
     };
     protocol.write(cx, offset, &word.to_le_bytes())
-}
-
-/// Begins to fetch the lines of which a range has a part, not all: the first, the last, or none. A
-/// store to a part of a line waits for the rest.
-pub(crate) fn prefetch_parts(medium: &Medium, range: &Range<u64>) {
-    let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
-    let first = (first < range.start).then_some(first);
-    let last = (last < range.end && Some(last) != first).then_some(last);
-    first.into_iter().chain(last).for_each(|line| medium.prefetch(line, LINE_U64));
 }
 
 /// The mechanism that an option names.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{EntryKind, lines_of};
 
-use super::{Acknowledged, Context, Protocol, prefetch_parts};
+use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::{Entry, Word};
 use crate::interval::IntervalSet;
@@ -175,7 +175,7 @@ impl Protocol for Undo {
             if cx.lane.executor.writes_around_the_cache() {
                 // Nobody loads what the card logs, and a store to a part of a line waits for the
                 // rest of it.
-                gaps.iter().for_each(|gap| prefetch_parts(&cx.medium, gap));
+                gaps.iter().for_each(|gap| cx.medium.prefetch_parts(gap));
             }
             self.put(cx, offset, data, &gaps);
         }

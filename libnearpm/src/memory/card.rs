@@ -88,6 +88,9 @@ impl Memory for CardMemory {
     fn charge(&self, work: Work) {
         self.window.charge(work);
     }
+    fn contended(&self) -> bool {
+        self.card.function().contended()
+    }
     /// A fence alone orders posted writes on the link; a read of the card's status behind them
     /// answers only when they are in its persistence domain. Stores that a failed log holds back
     /// may be dropped there.

@@ -1,7 +1,7 @@
 //! The memory of an open pool, with its counters.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LockResult, Mutex, MutexGuard, TryLockError};
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::lines_of;
@@ -149,6 +149,10 @@ impl Backing {
         }
     }
 
+    fn contended(&self) -> bool {
+        if let Backing::Other(memory) = self { memory.contended() } else { false }
+    }
+
     pub fn alive(&self) -> Result<(), Error> {
         each!(self, memory => memory.alive())
     }
@@ -290,6 +294,23 @@ impl Medium {
         &self.backing
     }
 
+    /// Locks what another thread may hold while it uses this memory, also where threads go on by
+    /// turns in simulated time.
+    ///
+    /// # Errors
+    /// As [`Mutex::lock`].
+    #[inline]
+    pub fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> LockResult<MutexGuard<'m, T>> {
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
+                Err(TryLockError::WouldBlock) if self.backing.contended() => {}
+                Err(TryLockError::WouldBlock) => return mutex.lock(),
+            }
+        }
+    }
+
     pub fn bytes(&self) -> u64 {
         self.backing.bytes()
     }
@@ -370,6 +391,15 @@ impl Medium {
     #[inline]
     pub fn prefetch(&self, offset: u64, bytes: u64) {
         self.backing.prefetch(offset, bytes);
+    }
+
+    /// Begins to fetch the lines of which a range has a part, not all: the first, the last, or
+    /// none. A store to a part of a line waits for the rest.
+    pub fn prefetch_parts(&self, range: &Range<u64>) {
+        let (first, last) = (range.start / LINE_U64 * LINE_U64, range.end / LINE_U64 * LINE_U64);
+        let first = (first < range.start).then_some(first);
+        let last = (last < range.end && Some(last) != first).then_some(last);
+        first.into_iter().chain(last).for_each(|line| self.prefetch(line, LINE_U64));
     }
 
     /// Accounts for work beside the memory.

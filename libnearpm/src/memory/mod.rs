@@ -115,6 +115,12 @@ pub trait Memory: Send + Sync {
     fn write_ahead(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
+    /// Another thread holds a lock that this one wants. Where threads go on by turns in simulated
+    /// time a little of it passes, so that the other's turn comes, and the caller tries again: true.
+    /// Elsewhere the caller sleeps until the lock is free: false.
+    fn contended(&self) -> bool {
+        false
+    }
     /// Whether the memory still answers. One that has gone, or that holds a line back, may read as
     /// all ones, so that this is asked when such a value was loaded.
     ///

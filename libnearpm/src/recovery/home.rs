@@ -55,6 +55,26 @@ impl<'m> Home<'m> {
         Ok(())
     }
 
+    /// Says that a record will be carried out soon: memory behind a link begins to fetch what it
+    /// changes.
+    pub fn fetch_for(&self, record: &[u8]) {
+        let Backing::Other(_) = self.medium.backing() else { return };
+        let head = RecordHead::from_bytes(record.first_chunk().expect("a record has a head"));
+        let mut body = &record[RecordHead::SIZE..head.bytes as usize];
+        while let Some((operation, rest)) = Operation::decode(body) {
+            let range = match operation {
+                Operation::Store(offset, data) => offset..offset + data.len() as u64,
+                Operation::SetSealed(offset, _)
+                | Operation::ClearSealed(offset, _)
+                | Operation::Set(offset, _)
+                | Operation::Clear(offset, _) => offset..offset + 8,
+                Operation::Home(..) | Operation::Through(_) => 0..0,
+            };
+            self.medium.prefetch_parts(&range);
+            body = rest;
+        }
+    }
+
     /// Carries out an operation.
     ///
     /// # Errors

@@ -64,6 +64,27 @@ pub fn prepare(pool: &DirectPool, stores: u64) -> Result<(), Error> {
     pool.wait_durable()
 }
 
+/// Puts an object into each slot of empty stores. Those of different stores lie beside each other,
+/// so that their bits share the words of the heap's tables.
+pub fn fill(pool: &DirectPool, stores: u64) -> Result<Vec<Model>, Error> {
+    let mut models = vec![empty(); stores as usize];
+    let mut tx = pool.begin()?;
+    for slot in 0..SLOTS {
+        for (store, model) in (0..stores).zip(&mut models) {
+            let data = vec![store as u8; 40];
+            let object = tx.alloc(pool, data.len() as u64 + 8)?.offset;
+            poke(pool, object, &(data.len() as u64).to_le_bytes());
+            poke(pool, object + 8, &data);
+            let place = pool.root() + store * STORE + slot * 8;
+            tx.add(pool, place..place + 8)?;
+            poke(pool, place, &object.to_le_bytes());
+            model.0[slot as usize] = Some(data);
+        }
+    }
+    tx.commit(pool)?;
+    Ok(models)
+}
+
 /// Reads the stores, and checks that the allocated objects are those that they refer to.
 pub fn contents(pool: &DirectPool, stores: u64) -> Result<Vec<Model>, String> {
     let mut expected = vec![pool.root()];

@@ -10,6 +10,20 @@ const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
+        breaks: "two lanes change words of the heap's tables at the same time",
+        file: BY_MECHANISM,
+        find: "What::Shared if self.lanes.len() == 1 => None,",
+        with: "What::Shared if self.lanes.len() == 1 || FAULT => None,",
+        tests: unit("threads_with_lanes_of_their_own"),
+    },
+    Mutant {
+        breaks: "a turn is that of the first lane alone",
+        file: BY_MECHANISM,
+        find: "let lanes = self.lanes.iter().map(",
+        with: "let lanes = self.lanes.iter().take(if FAULT { 1 } else { self.lanes.len() }).map(",
+        tests: unit("threads_with_lanes_of_their_own"),
+    },
+    Mutant {
         breaks: "a commit is acknowledged before anything was read back",
         file: TOGETHER,
         find: "if *acknowledged >= number {",
@@ -19,15 +33,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "the end of an epoch is not waited for",
         file: BY_MECHANISM,
-        find: "if self.mechanism.has_epochs() && durability",
-        with: "if !FAULT && self.mechanism.has_epochs() && durability",
+        find: "if mechanism.has_epochs() && durability",
+        with: "if !FAULT && mechanism.has_epochs() && durability",
         tests: unit("a_working_copy_by_checkpoints"),
     },
     Mutant {
         breaks: "what a processor has applied is left to the fences of the next",
         file: BY_MECHANISM,
-        find: "if stores_behind && inner.stores_by_this_processor() {",
-        with: "if !FAULT && stores_behind && inner.stores_by_this_processor() {",
+        find: "if stores_behind_commits(mechanism) && self.stores_by_this_processor() {",
+        with: "if !FAULT && stores_behind_commits(mechanism) && self.stores_by_this_processor() {",
         tests: unit("a_working_copy_by_redo_logs"),
     },
     Mutant {
@@ -47,15 +61,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "what the ring had no room for stays in the next commit",
         file: BY_MECHANISM,
-        find: "inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?;",
-        with: "if !FAULT { inner.protocol.abort(&mut inner.cx).map_err(|error| pool.poison(error))?; }",
+        find: "self.protocol.abort(&mut self.cx).map_err(|error| pool.poison(error))?;",
+        with: "if !FAULT { self.protocol.abort(&mut self.cx).map_err(|error| pool.poison(error))?; }",
         tests: library("direct_card", "what_the_ring_has_no_room_for"),
     },
     Mutant {
         breaks: "moved pages are elsewhere when records are written past the mechanism",
         file: BY_MECHANISM,
-        find: "finished.and_then(|()| inner.protocol.bring_home(&mut inner.cx));",
-        with: "finished.and_then(|()| if FAULT { Ok(()) } else { inner.protocol.bring_home(&mut inner.cx) });",
+        find: "inner.protocol.bring_home(&mut inner.cx)?;",
+        with: "if !FAULT { inner.protocol.bring_home(&mut inner.cx)?; }",
         tests: library("direct_card", "what_the_ring_has_no_room_for"),
     },
     Mutant {

@@ -164,13 +164,17 @@ impl Machine {
         }
     }
 
-    /// Charges processor time to this thread's core. Where cores take turns the others go on until
-    /// then, so that the core finds the locks as they leave them.
+    /// Charges processor time to this thread's core.
     pub fn compute(&self, ns: u64) {
         self.shared.access(|host, core| {
             host.pass(core, ns * 1000);
             host.begin(core);
         });
+    }
+
+    /// Where cores take turns, lets those go on whose time is less: what this core looks at next
+    /// beside the machine (locks) it finds as they leave it.
+    pub fn let_others_catch_up(&self) {
         self.shared.access(|_, _| ());
     }
 

@@ -27,11 +27,12 @@ use nearpm_sim::host::Parameters;
 use nearpm_sim::machine::Machine;
 use nearpm_sim::model::{Config, ModelCard};
 
-const POOL_BYTES: u64 = 16 << 20;
-/// Bytes of a thread's object.
-const OBJECT_BYTES: u64 = 64 << 10;
+const POOL_BYTES: u64 = 32 << 20;
+/// Bytes of a thread's object. The simulated machine has one cache for all cores, of one core's
+/// size (1 MiB): those of 16 threads take half of it.
+const OBJECT_BYTES: u64 = 32 << 10;
 /// Transactions of a thread, its first one apart: of records so many that the log is truncated.
-const BY_RECORDS: u64 = 2000;
+const BY_RECORDS: u64 = 4000;
 const BY_MECHANISM: u64 = 500;
 /// Words of a transaction.
 const WORDS: [u64; 2] = [1, 4];
@@ -39,7 +40,7 @@ const WORDS: [u64; 2] = [1, 4];
 /// `libnearpm/tests/costs/instructions.tsv`) of 0.0842 (`evaluation/paths.toml`).
 const INSTRUCTIONS_NS: u64 = 276;
 /// When the measured transactions begin, behind the first ones.
-const START_NS: u64 = 10_000_000;
+const START_NS: u64 = 4_000_000;
 const THREADS: [u64; 5] = [1, 2, 4, 8, 16];
 
 fn power(medium: Medium) -> Box<dyn CardCore> {
@@ -105,6 +106,7 @@ fn work(
 ) -> Result<Worked, Error> {
     let transaction = |number: u64| {
         machine.compute(INSTRUCTIONS_NS);
+        machine.let_others_catch_up();
         let began = machine.now_ps();
         let mut tx = pool.begin()?;
         for place in (0..way.words).map(|word_number| object + 8 * word(thread, number, word_number)) {
@@ -177,7 +179,9 @@ fn main() -> Result<(), Error> {
     let ways: Vec<_> = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of)).collect();
     let heads: Vec<String> = THREADS.iter().map(|threads| format!("{threads:>8}")).collect();
     for words in WORDS {
-        println!("\nns a transaction of {words} words, of all threads together, simulated, each durable when it returns\n");
+        println!(
+            "\nns a transaction of {words} words, of all threads together, simulated, each durable when it returns\n"
+        );
         let (heads, more) = (heads.concat(), "16 over 1");
         println!("{:<18}{heads}{more:>12}{:>10}{:>10}{:>10}", "threads", "slowest", "longest", "first");
         for &(by, engine) in &ways {

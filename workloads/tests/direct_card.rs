@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::direct::DirectPool;
 use nearpm::{Error, Mechanism, Options, cards};
@@ -311,6 +312,107 @@ fn lose_nothing_on_the_model(seeds: u64, by: By) {
     }
     println!("{by:?}: {work} power cuts in the work, {opening} in the opening");
     assert!(work > seeds && opening > seeds / 2, "only {work} and {opening} cuts");
+}
+
+/// Threads whose commits go by lanes of their own, or by one that two share.
+const CORES: u64 = 4;
+const LANES: u16 = 3;
+/// Bytes of a thread's part of the root: the offset of its object, and two words.
+const SHARE: u64 = 24;
+const OBJECT: u64 = 64;
+
+/// A thread puts a new object with a number in the place of its last one, and stores the number
+/// twice; every third time it stores alone.
+fn count_up(pool: &DirectPool, core: u64, number: u64) -> Result<(), Error> {
+    let at = pool.root() + core * SHARE;
+    let mut tx = pool.begin()?;
+    if !number.is_multiple_of(3) {
+        let (old, new) = (word(pool, at), tx.alloc(pool, OBJECT)?.offset);
+        poke(pool, new, &[core as u8; OBJECT as usize]);
+        tx.add(pool, at..at + 8)?;
+        poke(pool, at, &new.to_le_bytes());
+        tx.free(pool, old)?;
+    }
+    tx.add(pool, at + 8..at + SHARE)?;
+    (1..3).for_each(|place| poke(pool, at + 8 * place, &number.to_le_bytes()));
+    tx.commit(pool)
+}
+
+/// Several cores on one pool until the power fails. Gives whether it did.
+fn cores_on_the_model(seed: u64) -> bool {
+    const BYTES: u64 = 4 << 20;
+    let by = Some(Mechanism::Undo);
+    let name = card_name("cores", by, seed);
+    let location = format!("card:{name}/p");
+    let machine = Machine::new(
+        Parameters::default().adversarial(seed),
+        &power,
+        Medium::blank((POOLS_BASE + BYTES).next_multiple_of(2 << 20) as usize),
+    );
+    plug(&name, Arc::new(machine.function())).unwrap();
+    let pool = DirectPool::create(&location, BYTES, &options(by).lanes(LANES)).unwrap();
+    let mut tx = pool.begin().unwrap();
+    let root = tx.alloc(&pool, CORES * SHARE).unwrap().offset;
+    for core in 0..CORES {
+        // Beside each other: their bits are in the same words.
+        let object = tx.alloc(&pool, OBJECT).unwrap().offset;
+        poke(&pool, object, &[core as u8; OBJECT as usize]);
+        poke(&pool, root + core * SHARE, &[object.to_le_bytes(), [0; 8], [0; 8]].concat());
+    }
+    tx.set_root(root);
+    tx.commit(&pool).unwrap();
+    let start = machine.now_ps();
+    (0..CORES as usize).for_each(|core| machine.wait_on_core(core, start));
+    let mut rng = Rng::new(seed);
+    machine.arm_cut(Cut::AtAccess(rng.below(3000)), rng.bits());
+    let acknowledged: Vec<_> = (0..CORES).map(|_| AtomicU64::new(0)).collect();
+    let works = (0..CORES).zip(&acknowledged).map(|(core, acknowledged)| {
+        let (pool, machine) = (&pool, &machine);
+        move || {
+            until_power_cut(|| {
+                (1..=60).try_for_each(|number| {
+                    machine.let_others_catch_up();
+                    count_up(pool, core, number)?;
+                    acknowledged.store(number, Ordering::Relaxed);
+                    Ok::<(), Error>(())
+                })
+            })
+        }
+    });
+    let ends = machine.on_cores(works.collect());
+    machine.disarm_cut();
+    let was_cut = !machine.is_powered();
+    let _ = until_power_cut(|| drop(pool));
+    assert!(was_cut || ends.iter().all(|end| matches!(end, Ok(Ok(())))), "{ends:?}");
+    cards::unregister(&name);
+    if was_cut {
+        machine.power_up(&power);
+    }
+    plug(&name, Arc::new(machine.function())).unwrap();
+    let pool = open(&location, by).unwrap();
+    let mut named = vec![pool.root()];
+    for (core, acknowledged) in (0..CORES).zip(acknowledged) {
+        let at = pool.root() + core * SHARE;
+        let (numbers, last) = ([word(&pool, at + 8), word(&pool, at + 16)], acknowledged.into_inner());
+        let allowed = last..=last + u64::from(was_cut);
+        assert!(numbers[0] == numbers[1] && allowed.contains(&numbers[0]), "seed {seed}: {numbers:?} of {last}");
+        named.push(word(&pool, at));
+        assert_eq!(peek(&pool, word(&pool, at), OBJECT), [core as u8; OBJECT as usize], "seed {seed}");
+    }
+    named.sort_unstable();
+    let found = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object));
+    assert_eq!(found.collect::<Vec<_>>(), named, "seed {seed}: an object is lost or was never there");
+    pool.close().unwrap();
+    cards::unregister(&name);
+    was_cut
+}
+
+#[test]
+fn threads_with_lanes_of_their_own_lose_nothing_acknowledged_on_a_simulated_card() {
+    let seeds = if nearpm_tier::thorough() { 1000 } else { 40 };
+    let cuts = (0..seeds).filter(|&seed| cores_on_the_model(seed)).count() as u64;
+    println!("{cuts} power cuts");
+    assert!(cuts > seeds / 3, "only {cuts} cuts");
 }
 
 /// Four lives on a mock card, each ended by a power cut.

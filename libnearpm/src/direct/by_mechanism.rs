@@ -61,8 +61,11 @@ const EPOCH: u64 = 1024;
 /// Bytes that are on their way from the view at once.
 const PIECE: u64 = 64 << 10;
 
-/// Lanes of a pool at most: half of what a card maps, for all of its pools.
-pub(super) const MOST_LANES: u16 = MAP_ENTRIES as u16 / 2;
+/// Lanes of a pool at most.
+pub(super) const MOST_LANES: u16 = 16;
+
+/// Those that are mapped into a card, which maps lanes of all its pools.
+const MOST_ON_A_CARD: usize = MAP_ENTRIES / 2;
 
 /// The mechanism of an open pool.
 pub(super) struct ByMechanism {
@@ -211,7 +214,7 @@ impl ByMechanism {
         let medium = if has_commands { beside_commands } else { by.medium.clone() };
         let cx = Context { medium: medium.clone(), head: *head, pages: Pages::load(&medium, *head)?, lane };
         let first = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
-        let most = by.lanes.len();
+        let most = if has_commands { by.lanes.len().min(MOST_ON_A_CARD) } else { by.lanes.len() };
         *by.lanes[0].0.inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
         let fetches = has_commands && matches!(mechanism, Mechanism::Undo | Mechanism::Checkpoint);
         Ok(ByMechanism { medium, fetches, handed_out: Mutex::new(HandedOut { shards: 0, open: 1, most }), ..by })

@@ -10,6 +10,7 @@ use nearpm_interface::seal;
 
 use super::DirectPool;
 use super::by_mechanism::{self, ByMechanism};
+use super::carry::Carry;
 use super::known::Known;
 use super::lint::Linter;
 use super::mode_by_use;
@@ -170,6 +171,7 @@ impl PoolType for DirectPool {
             root: AtomicU64::new(root),
             poisoned: AtomicBool::new(false),
             truncating: Mutex::default(),
+            carry: Carry::default(),
             entrance: Entrance::default(),
             closed: false,
             process: Process::current(),

@@ -25,6 +25,7 @@
 //! | `copies.rs` | copies that are durable when they return |
 //! | `append.rs` | appending to its log |
 //! | `by_mechanism.rs` | commits that a mechanism brings home, by the card's commands where the pool is on a card |
+//! | `carry.rs` | carrying home what a truncation has taken, with the help of who waits for it |
 //! | `truncate.rs` | truncating the log, and the segments that it consists of |
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `differences.rs` | what of a transaction has changed, where a log's bytes are dear |
@@ -45,6 +46,7 @@
 
 mod append;
 mod by_mechanism;
+mod carry;
 mod copies;
 mod differences;
 mod grow;

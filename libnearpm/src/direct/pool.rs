@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use nearpm_interface::media::{CHUNK_BYTES, PAGE_BYTES, PoolHead};
 
 use super::by_mechanism::{ByMechanism, Turn};
+use super::carry::Carry;
 use super::known::Known;
 use super::lint::Linter;
 use super::log::Writer;
@@ -65,6 +66,8 @@ pub struct DirectPool {
     pub(super) poisoned: AtomicBool,
     /// Locked by whoever truncates the log, before any shard.
     pub(super) truncating: Mutex<()>,
+    /// What whoever has it carries home.
+    pub(super) carry: Carry,
     /// For typed transactions.
     pub(super) entrance: Entrance,
     pub(super) closed: bool,

@@ -4,8 +4,8 @@
 //! It writes them home while other threads go on appending, declares them dead, and lets the lanes
 //! use their segments again. One runs at a time.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, TryLockError};
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord, PAGE_BYTES, PoolHead};
@@ -15,7 +15,8 @@ use nearpm_interface::record::{
 };
 use nearpm_interface::seal;
 
-use super::log::{Lane, Pending, Segment, Source, room_for};
+use super::carry::Taken;
+use super::log::{Lane, Pending, Segment, room_for};
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
 use super::{DirectPool, Reservation};
@@ -25,7 +26,6 @@ use crate::heap::index::Runs;
 use crate::memory::Backing;
 use crate::planted::{Fault, planted};
 use crate::random::random_id;
-use crate::recovery::home::Home;
 
 /// Segments that a lane keeps when it needs no more: it goes on in one while the other is
 /// truncated.
@@ -68,9 +68,6 @@ const LEAST_SPARE: u64 = 16 << 10;
 /// Bytes at the end of a record that may stay blank, because the next operation does not fit, with
 /// its head.
 const LONGEST_WASTE: u64 = (8 + MAX_STORE_BYTES + RecordHead::SIZE) as u64;
-
-/// Records whose lines are fetched ahead of the one that goes home.
-const FETCHED_AHEAD: usize = 8;
 
 /// The right to truncate.
 pub(super) type Turn<'p> = MutexGuard<'p, ()>;
@@ -130,6 +127,9 @@ impl DirectPool {
     /// [`Error::Poisoned`]: a truncation that failed, or ended in a panic, has lost sight of
     /// records that it took, and another one would declare them dead.
     pub(super) fn truncation(&self) -> Result<Turn<'_>, Error> {
+        if matches!(self.truncating.try_lock(), Err(TryLockError::WouldBlock)) {
+            self.carry.help(&self.medium);
+        }
         let turn = self.medium.lock(&self.truncating).map_err(|_| self.poison(Error::Poisoned))?;
         self.refuse_poisoned()?;
         Ok(turn)
@@ -293,12 +293,13 @@ impl DirectPool {
 
     /// Truncates the log while other threads go on.
     pub(super) fn truncate_beside(&self, _turn: &Turn<'_>) -> Result<(), Error> {
+        let _active = self.carry.begin();
         let (room, cut) = {
             let mut shards = self.lock_all();
             (Room::for_records(&shards, self)?, self.cut(&mut shards))
         };
-        if let Some(cut) = cut {
-            self.carry_home(&cut, room)?;
+        if let Some(mut cut) = cut {
+            self.carry_home(&mut cut, room)?;
             self.settle(&mut self.lock_all(), cut);
         }
         Ok(())
@@ -307,9 +308,10 @@ impl DirectPool {
     /// Truncates the log while no other thread appends, and gives segments back that lanes need no
     /// more.
     pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+        let _active = self.carry.begin();
         let room = Room::for_records(shards, self)?;
-        if let Some(cut) = self.cut(shards) {
-            self.carry_home(&cut, room)?;
+        if let Some(mut cut) = self.cut(shards) {
+            self.carry_home(&mut cut, room)?;
             self.settle(shards, cut);
         }
         let applied = self.applied.load(Ordering::Relaxed);
@@ -377,39 +379,22 @@ impl DirectPool {
     }
 
     /// Writes what was taken home, and declares it dead.
-    pub(super) fn carry_home(&self, cut: &Cut, room: Room) -> Result<(), Error> {
+    pub(super) fn carry_home(&self, cut: &mut Cut, room: Room) -> Result<(), Error> {
         if cut.unacknowledged != 0 {
             // What commits did not wait for must be durable before its effects are.
             self.medium.drain().map_err(|error| self.poison(error))?;
         }
         self.confirm(cut)?;
-        let Room { mut order, mut long } = room;
+        let Room { mut order, long } = room;
         for (lane, (_, _, pending)) in cut.lanes.iter().enumerate() {
             order.extend(pending.numbers().enumerate().map(|(at, sequence)| (sequence, lane, at)));
         }
         // In place, because the other way takes memory; numbers are different.
         order.sort_unstable();
-        let mut home = Home::new(&self.medium);
-        let fetch = |home: &Home<'_>, &(_, lane, at): &(u64, usize, usize)| match cut.lanes[lane].2.source(at) {
-            Source::Bytes(record) => home.fetch_for(record),
-            Source::Log(..) => {}
-        };
-        order.iter().take(FETCHED_AHEAD).for_each(|record| fetch(&home, record));
-        for (number, &(_, lane, at)) in order.iter().enumerate() {
-            if let Some(later) = order.get(number + FETCHED_AHEAD) {
-                fetch(&home, later);
-            }
-            match cut.lanes[lane].2.source(at) {
-                Source::Bytes(record) => home.apply_record(record),
-                Source::Log(offset, bytes) => {
-                    long.resize(bytes, 0);
-                    self.medium.load_checked(offset, &mut long).map_err(|error| self.poison(error))?;
-                    home.apply_record(&long)
-                }
-            }
-            .map_err(|error| self.poison(error))?;
-        }
-        home.finish();
+        let taken = Taken { lanes: std::mem::take(&mut cut.lanes), order, longest: long.capacity() };
+        let (taken, carried) = self.carry.all(&self.medium, taken, long);
+        cut.lanes = taken.lanes;
+        carried.map_err(|error| self.poison(error))?;
         self.medium.drain().map_err(|error| self.poison(error))?;
         self.medium.put_word(POOL_APPLIED, seal::seal_word(cut.dead));
         // Unseen: a cut would have to fall between two writes, while another lane holds an older

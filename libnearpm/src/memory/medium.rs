@@ -149,7 +149,8 @@ impl Backing {
         }
     }
 
-    fn contended(&self) -> bool {
+    /// See [`Memory::contended`].
+    pub fn contended(&self) -> bool {
         if let Backing::Other(memory) = self { memory.contended() } else { false }
     }
 

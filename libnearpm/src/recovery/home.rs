@@ -1,6 +1,9 @@
 //! Writing what records hold to where it belongs.
 
+use std::ops::Range;
+
 use nearpm_interface::geometry::LINE_U64;
+use nearpm_interface::media::PAGE_BYTES;
 use nearpm_interface::record::{Kind, Operation, RecordHead};
 use nearpm_interface::seal;
 
@@ -30,6 +33,34 @@ enum Way {
     Calls(Gathered),
 }
 
+/// The operations of a record that change something, each on one page, with what they change.
+fn operations_on_pages(record: &[u8]) -> impl Iterator<Item = (Operation<'_>, Range<u64>)> {
+    let head = RecordHead::from_bytes(record.first_chunk().expect("a record has a head"));
+    assert_ne!(head.kind, Kind::Undo as u32, "old bytes go home in a recovery only");
+    let mut body = &record[RecordHead::SIZE..head.bytes as usize];
+    let mut rest_of_store: Option<(u64, &[u8])> = None;
+    std::iter::from_fn(move || {
+        loop {
+            if let Some((offset, data)) = rest_of_store.take() {
+                let here = (PAGE_BYTES - offset % PAGE_BYTES).min(data.len() as u64);
+                let (piece, rest) = data.split_at(here as usize);
+                rest_of_store = (!rest.is_empty()).then_some((offset + here, rest));
+                return Some((Operation::Store(offset, piece), offset..offset + here));
+            }
+            let (operation, rest) = Operation::decode(body)?;
+            body = rest;
+            match operation {
+                Operation::Store(offset, data) => rest_of_store = Some((offset, data)),
+                Operation::SetSealed(offset, _)
+                | Operation::ClearSealed(offset, _)
+                | Operation::Set(offset, _)
+                | Operation::Clear(offset, _) => return Some((operation, offset..offset + 8)),
+                Operation::Home(..) | Operation::Through(_) => {}
+            }
+        }
+    })
+}
+
 impl<'m> Home<'m> {
     pub fn new(medium: &'m Medium) -> Home<'m> {
         let calls = medium.backing().drains_for_all();
@@ -55,24 +86,24 @@ impl<'m> Home<'m> {
         Ok(())
     }
 
-    /// Says that a record will be carried out soon: memory behind a link begins to fetch what it
-    /// changes.
-    pub fn fetch_for(&self, record: &[u8]) {
+    /// Carries out what a record has for some pages of the pool, which are known by their numbers.
+    ///
+    /// # Errors
+    /// As [`Home::apply`].
+    ///
+    /// # Panics
+    /// As [`Home::apply_record`].
+    pub fn apply_part(&mut self, record: &[u8], has_page: impl Fn(u64) -> bool) -> Result<(), Error> {
+        operations_on_pages(record).try_for_each(|(operation, range)| {
+            if has_page(range.start / PAGE_BYTES) { self.apply(operation) } else { Ok(()) }
+        })
+    }
+
+    /// Says that this will be done soon: memory behind a link begins to fetch what it changes.
+    pub fn fetch_for(&self, record: &[u8], has_page: impl Fn(u64) -> bool) {
         let Backing::Other(_) = self.medium.backing() else { return };
-        let head = RecordHead::from_bytes(record.first_chunk().expect("a record has a head"));
-        let mut body = &record[RecordHead::SIZE..head.bytes as usize];
-        while let Some((operation, rest)) = Operation::decode(body) {
-            let range = match operation {
-                Operation::Store(offset, data) => offset..offset + data.len() as u64,
-                Operation::SetSealed(offset, _)
-                | Operation::ClearSealed(offset, _)
-                | Operation::Set(offset, _)
-                | Operation::Clear(offset, _) => offset..offset + 8,
-                Operation::Home(..) | Operation::Through(_) => 0..0,
-            };
-            self.medium.prefetch_parts(&range);
-            body = rest;
-        }
+        let ranges = operations_on_pages(record).map(|(_, range)| range);
+        ranges.filter(|range| has_page(range.start / PAGE_BYTES)).for_each(|range| self.medium.prefetch_parts(&range));
     }
 
     /// Carries out an operation.

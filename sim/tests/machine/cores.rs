@@ -201,6 +201,29 @@ fn who_waits_for_a_lock_lets_time_pass() {
     assert!(!function.contended(), "nobody else is there");
 }
 
+/// Who has just given a lock up does not get it again before others ask for it.
+#[test]
+fn a_lock_goes_to_who_asks_for_it_first() {
+    let m = machine();
+    let view = map(&m, Caching::Uncached);
+    let (lock, function) = (Mutex::new(()), m.function());
+    let took = on_cores(&m, 2, |core| {
+        for _ in 0..20 {
+            m.compute(300);
+            m.let_others_catch_up();
+            let guard = loop {
+                match lock.try_lock() {
+                    Ok(guard) => break guard,
+                    Err(_) => assert!(function.contended(), "the other core would never go on"),
+                }
+            };
+            load(&*view, core * SHARE);
+            drop(guard);
+        }
+    });
+    assert!((took[0] / took[1] - 1.0).abs() < 0.1, "{took:?}");
+}
+
 #[test]
 fn a_cut_stops_every_core() {
     let m = machine();

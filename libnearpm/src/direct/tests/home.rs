@@ -98,18 +98,67 @@ fn a_commit_beside_a_truncation_is_not_written_over() {
     truncate(&pool);
     put(&pool, &[(0, &[1; 40])]);
     let turn = pool.truncation().unwrap();
-    let (room, cut) = {
+    let (room, mut cut) = {
         let mut shards = pool.lock_all();
         (Room::for_records(&shards, &pool).unwrap(), pool.cut(&mut shards).unwrap())
     };
     put(&pool, &[(100, &[2; 40])]);
-    pool.carry_home(&cut, room).unwrap();
+    pool.carry_home(&mut cut, room).unwrap();
     pool.settle(&mut pool.lock_all(), cut);
     drop(turn);
     put(&pool, &[(200, &[3; 40])]);
     for (at, value) in [(0, 1), (100, 2), (200, 3)] {
         assert_eq!(found(memory.durable(), at, 40), [value; 40], "at {at}");
     }
+}
+
+/// Records that name the same bytes over and over, some of them across pages.
+fn put_often(pool: &DirectPool, times: u64) {
+    for number in 0..times {
+        move_to(number as usize % 3);
+        let at = number * 7919 % (OBJECT_BYTES - 300) / 8 * 8 % 20_000;
+        put(pool, &[(at, &vec![number as u8; 1 + number as usize % 290])]);
+    }
+}
+
+/// Whoever carries which part, and in whatever order parts are done: bytes that several records
+/// name are as the last one says.
+#[test]
+fn who_waits_for_a_truncation_helps_to_carry_records_home() {
+    const HELPERS: u64 = 3;
+    let (memory, pool) = pool();
+    // Who is fast leaves nothing to the others.
+    for round in 0..200 {
+        if pool.carry.helped() >= 8 {
+            return;
+        }
+        put_often(&pool, 700);
+        let turn = pool.truncation().unwrap();
+        let active = pool.carry.begin();
+        let (room, mut cut) = {
+            let mut shards = pool.lock_all();
+            (Room::for_records(&shards, &pool).unwrap(), pool.cut(&mut shards).unwrap())
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..HELPERS {
+                scope.spawn(|| pool.carry.help(&pool.medium));
+            }
+            while pool.carry.waiting() < HELPERS {
+                std::thread::yield_now();
+            }
+            pool.carry_home(&mut cut, room).unwrap();
+            drop(active);
+        });
+        pool.settle(&mut pool.lock_all(), cut);
+        drop(turn);
+        let expected = peek(&pool, pool.root()..pool.root() + OBJECT_BYTES);
+        assert!(found(memory.durable(), 0, OBJECT_BYTES) == expected, "round {round}");
+        // Home, and not only in the log.
+        let mut home = vec![0; OBJECT_BYTES as usize];
+        pool.medium.load(pool.root(), &mut home);
+        assert!(home == expected, "round {round}");
+    }
+    panic!("hardly anybody has helped");
 }
 
 /// A commit in two records, a long one and a short one behind it, which now and then lies in

@@ -5,6 +5,7 @@ use crate::Mutant;
 
 const APPEND: &str = "libnearpm/src/direct/append.rs";
 const PERSIST: &str = "libnearpm/src/direct/persist.rs";
+const CARRY: &str = "libnearpm/src/direct/carry.rs";
 const TRUNCATE: &str = "libnearpm/src/direct/truncate.rs";
 const HOME: &str = "libnearpm/src/recovery/home.rs";
 const RUNS: &str = "libnearpm/src/heap/index/runs.rs";
@@ -21,6 +22,20 @@ const UNACKNOWLEDGED: &str = "libnearpm/src/direct/unacknowledged.rs";
 const TX: &str = "libnearpm/src/direct/tx.rs";
 
 pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "a part of what a truncation carries home is left out",
+        file: CARRY,
+        find: "let is_in_it = |page: u64| page % parts == number;",
+        with: "let is_in_it = |page: u64| page % parts == number && !(FAULT && number == 1);",
+        tests: unit("who_waits_for_a_truncation"),
+    },
+    Mutant {
+        breaks: "who helps to carry records home leaves the fence to who truncates",
+        file: CARRY,
+        find: "self.outcome = carried.and_then(|()| medium.fence());",
+        with: "self.outcome = carried.and_then(|()| if FAULT { Ok(()) } else { medium.fence() });",
+        tests: unit("who_waits_for_a_truncation"),
+    },
     Mutant {
         breaks: "a commit counts although an earlier asynchronous one is lost (C4)",
         file: APPEND,

@@ -1,15 +1,15 @@
 //! How much more threads do than one, all on one pool on the simulated card: `cargo run --release
-//! -p nearpm-workloads --example threads_on_one_pool [WAY]`, where only ways whose names have WAY in
-//! them are measured.
+//! -p nearpm-workloads --example threads_on_one_pool [WAY]`, where only ways whose names have WAY
+//! in them are measured.
 //!
 //! Times are simulated, so that it does not matter how many processors this machine has: each
 //! thread is a core of its own, of which always the one goes on whose time is least, also where it
 //! waits for a lock or for the card. The card is as in `pointer_commits`: transaction-level at 300
 //! MHz behind PCIe 3.0 x8, its memory cached by the processors; memory accesses and checksums are
 //! charged, and the same time for the instructions of each transaction, before it begins. A
-//! transaction changes one word or four of the thread's own object, far from each other, and is durable
-//! when it returns. Behind the last one the pool is closed and opened again, and every word is held
-//! against what was stored there last.
+//! transaction changes one word or four of the thread's own object, far from each other, and is
+//! durable when it returns. Behind the last one the pool is closed and opened again, and every word
+//! is held against what was stored there last.
 //!
 //! A thread's first transaction makes its part of the log. It stands apart: *first* is the longest
 //! of these. The others begin at one time. *Slowest* is what the thread that ends last takes over
@@ -55,13 +55,15 @@ fn word(thread: u64, transaction: u64, number: u64) -> u64 {
 
 fn store(pool: &DirectPool, offset: u64, value: u64) {
     assert!(pool.heap().start <= offset && offset + 8 <= pool.heap().end);
-    // SAFETY: the word lies in the heap of the open pool, aligned, and one thread alone uses its object.
+    // SAFETY: the word lies in the heap of the open pool, aligned, and one thread alone uses its
+    // object.
     unsafe { pool.base().add(offset as usize).cast::<u64>().write(value) }
 }
 
 fn load(pool: &DirectPool, offset: u64) -> u64 {
     assert!(pool.heap().start <= offset && offset + 8 <= pool.heap().end);
-    // SAFETY: the word lies in the heap of the open pool, aligned, and nobody stores there meanwhile.
+    // SAFETY: the word lies in the heap of the open pool, aligned, and nobody stores there
+    // meanwhile.
     unsafe { pool.base().add(offset as usize).cast::<u64>().read() }
 }
 

@@ -116,8 +116,8 @@ pub trait Memory: Send + Sync {
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}
     /// Another thread holds a lock that this one wants. Where threads go on by turns in simulated
-    /// time a little of it passes, so that the other's turn comes, and the caller tries again: true.
-    /// Elsewhere the caller sleeps until the lock is free: false.
+    /// time a little of it passes, so that the other's turn comes, and the caller tries again:
+    /// true. Elsewhere the caller sleeps until the lock is free: false.
     fn contended(&self) -> bool {
         false
     }

@@ -165,9 +165,9 @@ fn writers_beside_a_snapshot(writers: usize, preemptions: usize) {
                 word.copy_from_slice(&value.to_le_bytes());
             }
         };
-        // Of two accesses to one word by two threads loom tries both orders unless the one that comes
-        // second has loaded the word itself in between: where nobody else has changed the page, its
-        // writer need not load it to know what it had.
+        // Of two accesses to one word by two threads loom tries both orders unless the one that
+        // comes second has loaded the word itself in between: where nobody else has changed the
+        // page, its writer need not load it to know what it had.
         let alone = writers == 1;
         let writers: Vec<_> = (0..writers)
             .map(|writer| {

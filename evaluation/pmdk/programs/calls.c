@@ -1,7 +1,7 @@
 /*
  * Single calls of the interface, one kind a run: `--variant` says which, of `--bytes` where that
- * means something. What a call has left is checked twice: in the pool as it is, and in the pool that
- * was closed and opened again.
+ * means something. What a call has left is checked twice: in the pool as it is, and in the pool
+ * that was closed and opened again.
  */
 #include <stdbool.h>
 #include <stdlib.h>

@@ -31,8 +31,8 @@ struct options options_read(int argc, char **argv);
 /* Prints a message with the program's name and exits with code 1. */
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
 
-/* Begin and end of a part that is timed; the times of several add up. With `counted` the process stops at both, traced by its
- * parent. */
+/* Begin and end of a part that is timed; the times of several add up. With `counted` the process
+ * stops at both, traced by its parent. */
 void bench_begin(const struct options *options);
 void bench_end(const struct options *options);
 

@@ -44,7 +44,7 @@ use nearpm_interface::geometry::MAP_ENTRIES;
 use nearpm_interface::media::PoolHead;
 
 use super::DirectPool;
-use super::shard::{Alone, SHARDS, slot};
+use super::slot::{Alone, SHARDS, slot};
 use super::together::Together;
 use crate::error::Error;
 use crate::heap::index::Change;
@@ -252,29 +252,38 @@ impl ByMechanism {
     /// A lane for a thread that has none: one that nobody has, or else one that others have too.
     ///
     /// # Errors
-    /// What the medium refuses; the pool is as it was.
+    /// [`Error::Poisoned`].
     #[cold]
     fn hand_out(&self, pool: &DirectPool) -> Result<usize, Error> {
         // Counts alone are behind it.
         let mut handed_out = self.medium.lock(&self.handed_out).unwrap_or_else(PoisonError::into_inner);
         let HandedOut { shards, open, most } = &mut *handed_out;
         if shards >= open && *open < *most {
-            let with_commands = !Arc::ptr_eq(&self.medium, &pool.medium);
-            let lane = self.open_lane(*open, &pool.options, &pool.head, &self.medium, &pool.members)?;
-            if lane.executor.writes_around_the_cache() == with_commands {
-                let pages = Pages::load(&self.medium, pool.head)?;
-                let cx = Context { medium: self.medium.clone(), head: pool.head, pages, lane };
-                let inner = Inner { cx, protocol: protocol(self.mechanism, EPOCH), piece: Vec::new() };
-                let place = self.medium.lock(&self.lanes[*open].0.inner);
-                *place.map_err(|_| pool.poison(Error::Poisoned))? = Some(inner);
-                *open += 1;
-            } else {
-                // The card's table is full.
-                *most = *open;
+            match self.open_further(pool, *open) {
+                Ok(Some(inner)) => {
+                    let place = self.medium.lock(&self.lanes[*open].0.inner);
+                    *place.map_err(|_| pool.poison(Error::Poisoned))? = Some(inner);
+                    *open += 1;
+                }
+                // The card's table is full, or the medium refuses a ring: the lanes that are open
+                // serve all. If it has gone their commits say so.
+                Ok(None) | Err(_) => *most = *open,
             }
         }
         *shards += 1;
         Ok((*shards - 1) % *open)
+    }
+
+    /// Opens one more lane; `None` if it would not be as the others are.
+    fn open_further(&self, pool: &DirectPool, at: usize) -> Result<Option<Inner>, Error> {
+        let with_commands = !Arc::ptr_eq(&self.medium, &pool.medium);
+        let lane = self.open_lane(at, &pool.options, &pool.head, &self.medium, &pool.members)?;
+        if lane.executor.writes_around_the_cache() != with_commands {
+            return Ok(None);
+        }
+        let pages = Pages::load(&self.medium, pool.head)?;
+        let cx = Context { medium: self.medium.clone(), head: pool.head, pages, lane };
+        Ok(Some(Inner { cx, protocol: protocol(self.mechanism, EPOCH), piece: Vec::new() }))
     }
 
     /// A transaction is about to change ranges, and its commit will store them home.
@@ -288,8 +297,7 @@ impl ByMechanism {
     /// them nothing has happened, and the turn is the caller's.
     ///
     /// # Errors
-    /// [`Error::NoMemory`], and what a first commit of a thread is refused: nothing has happened.
-    /// All others poison the pool.
+    /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
     pub fn commit<'p>(
         &'p self,
         pool: &'p DirectPool,
@@ -312,7 +320,10 @@ impl ByMechanism {
             of.protocol.acknowledged(&mut of.cx);
         }
         let posted = if shares { Durability::Asynchronous } else { durability };
-        if !of.commit(pool, self.mechanism, posted, change)? {
+        let unfinished = Unfinished(pool);
+        let done = of.commit(pool, self.mechanism, posted, change);
+        std::mem::forget(unfinished);
+        if !done? {
             drop((alone, inner));
             return self.turn(pool).map(Some);
         }
@@ -347,6 +358,16 @@ impl ByMechanism {
         let lanes = self.lanes.iter().map(|lane| self.lock(pool, &lane.0)).collect::<Result<_, _>>()?;
         pool.refuse_poisoned()?;
         Ok(Turn { lanes, pool })
+    }
+}
+
+/// A commit that is under way. One that ends in a panic may have left entries in its lane, which a
+/// recovery takes back over what others commit meanwhile: they must not.
+struct Unfinished<'p>(&'p DirectPool);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.poison(Error::Poisoned);
     }
 }
 

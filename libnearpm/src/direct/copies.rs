@@ -6,7 +6,7 @@ use std::ops::Range;
 use nearpm_interface::media::lines_of;
 
 use super::persist::next_piece;
-use super::shard::slot;
+use super::slot::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 

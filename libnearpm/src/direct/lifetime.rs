@@ -15,7 +15,8 @@ use super::known::Known;
 use super::lint::Linter;
 use super::mode_by_use;
 use super::once;
-use super::shard::{Alone, SHARDS, Shard};
+use super::shard::Shard;
+use super::slot::{Alone, SHARDS};
 use super::snapshot::Snapshots;
 use super::transaction::LOGGED_NEW;
 use super::truncate::kept_chunks;
@@ -72,10 +73,10 @@ impl PoolType for DirectPool {
 
     /// One ring, small where no mechanism is to use it, but several where commits may go by more
     /// than one at the same time; spare pages for shadow paging alone, sealed tables.
-    fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
+    fn layout(options: &Options, bytes: u64, by_calls: bool) -> Result<PoolHead, Problem> {
         let share = bytes / RING_SHARE;
         let lanes = match options.lanes {
-            None if by_mechanism::may_use_several_lanes(options) => {
+            None if options.ring_bytes.is_none() && !by_calls && by_mechanism::may_use_several_lanes(options) => {
                 (share / LEAST_OF_SEVERAL).clamp(1, by_mechanism::MOST_LANES.into())
             }
             _ => 1,

@@ -39,6 +39,7 @@
 //! | `lint.rs` | finding faults of the program |
 //! | `mode_by_use.rs` | how the last program has used the pool, for the choice of a mode |
 //! | `shard.rs` | what each thread has for itself |
+//! | `slot.rs` | which of them is the calling thread's |
 //! | `snapshot.rs` | reads of the pool as it was, which no writer waits for |
 //! | `together.rs` | threads that wait for the card together |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
@@ -63,6 +64,7 @@ mod persist;
 mod pool;
 mod records;
 mod shard;
+mod slot;
 mod snapshot;
 mod state;
 /// What the number of the newest record is made of; the tests that try every order of events give

@@ -12,7 +12,7 @@ use nearpm_interface::media::lines_of;
 
 use super::DirectPool;
 use super::records::{HomeSum, Records};
-use super::shard::slot;
+use super::slot::slot;
 use super::state::WORD_BYTES;
 use crate::error::Error;
 use crate::planted::{Fault, planted};

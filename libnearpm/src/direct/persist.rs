@@ -10,7 +10,7 @@ use super::by_mechanism::{ByMechanism, Changes, What};
 use super::log::Writer;
 use super::pool::COMMIT_LANE;
 use super::records::Records;
-use super::shard::slot;
+use super::slot::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 use crate::memory::Backing;

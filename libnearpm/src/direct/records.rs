@@ -248,8 +248,8 @@ impl Records {
         self.records.iter()
     }
 
-    /// Writes a record to its place in the pool. Gives the bytes of one that is not long; of that, a
-    /// drain may follow at once.
+    /// Writes a record to its place in the pool. Gives the bytes of one that is not long; of that,
+    /// a drain may follow at once.
     #[cfg_attr(test, track_caller)]
     pub fn write(
         &mut self,

@@ -1,7 +1,5 @@
 //! What a thread has for itself, so that it waits for no other.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::log::Lane;
@@ -10,15 +8,6 @@ use super::transaction::Transaction;
 use crate::Statistics;
 use crate::heap::index::Arena;
 use crate::memory::Medium;
-
-/// Shards of a pool. Threads beyond share them.
-pub(crate) const SHARDS: usize = 64;
-
-/// Alone on its cache lines: what threads change all the time slows nobody who reads its
-/// neighbours.
-#[derive(Default)]
-#[repr(align(128))]
-pub(crate) struct Alone<T>(pub T);
 
 /// Lanes, an arena and buffers. Alone on its cache lines.
 #[repr(align(128))]
@@ -71,24 +60,4 @@ impl Shard {
     pub fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.medium.lock(&self.state).unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-thread_local!(static SLOT: Cell<usize> = const { Cell::new(usize::MAX) });
-
-/// Gives the calling thread another shard.
-#[cfg(test)]
-pub(crate) fn move_to(slot: usize) {
-    SLOT.set(slot % SHARDS);
-}
-
-/// The shard of the calling thread: threads take turns.
-#[inline]
-pub(crate) fn slot() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    SLOT.with(|slot| {
-        if slot.get() == usize::MAX {
-            slot.set(NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
-        }
-        slot.get()
-    })
 }

@@ -449,12 +449,9 @@ impl Memory for MappedMemory {
         if self.is_secure(offset, lines.len())
             && self.synchronising.is_idle()
             && self.may_write(writes, offset, lines.len())
+            && writes.append(offset, lines)
         {
-            match writes.append(offset, lines) {
-                Ok(true) => return self.write_back(offset, lines.len() as u64),
-                Ok(false) => {}
-                Err(error) => return self.synchronising.fail(&error),
-            }
+            return self.write_back(offset, lines.len() as u64);
         }
         self.stream(offset, lines);
         writes.expect_appends(&self.file, end);

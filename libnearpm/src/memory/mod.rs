@@ -101,8 +101,8 @@ pub trait Memory: Send + Sync {
         self.store(offset, lines);
         self.write_back(offset, lines.len() as u64);
     }
-    /// As [`Memory::stream`], of bytes that a drain follows at once, to a place behind which nothing
-    /// counts: up to the next multiple of 4096 it may become zeros.
+    /// As [`Memory::stream`], of bytes that a drain follows at once, to a place behind which
+    /// nothing counts: up to the next multiple of 4096 it may become zeros.
     fn append(&self, offset: u64, lines: &[u8]) {
         self.stream(offset, lines);
     }

@@ -108,6 +108,7 @@ impl Synchronising {
     /// From now on nothing can be claimed.
     pub fn fail(&self, error: &io::Error) {
         self.lock().fail(error);
+        self.freed.notify_all();
     }
 
     /// Waits until everything is on the medium that was written back before.
@@ -142,11 +143,16 @@ impl Synchronising {
         let done = write(way, span);
         let mut state = self.lock();
         state.under_way[way] = None;
+        let done = done.inspect_err(|error| state.fail(error)).and_then(|()| state.check());
         if state.waiting > 0 {
-            self.freed.notify_one();
+            // Who has nothing left to wait for takes no way, and wakes nobody.
+            if done.is_err() || is_empty(state.needed()) {
+                self.freed.notify_all();
+            } else {
+                self.freed.notify_one();
+            }
         }
-        done.inspect_err(|error| state.fail(error))?;
-        state.check()
+        done
     }
 }
 
@@ -176,6 +182,34 @@ mod tests {
         assert!(all.synchronise_by(|_, _| Err(full())).is_err());
         let again = all.synchronise_by(|_, _| panic!("the system would say that all is well"));
         assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    }
+
+    /// Threads that wait while a call covers what they need, or fails, return when it ends.
+    #[test]
+    fn all_who_wait_for_a_call_end_with_it() {
+        for failure in [None, Some(libc::EIO)] {
+            let all = std::sync::Arc::new(synchronising(1));
+            let (end, ended) = std::sync::mpsc::channel();
+            all.add(0, 8);
+            let done = all.synchronise_by(|_, _| {
+                for _ in 0..5 {
+                    let (all, end) = (all.clone(), end.clone());
+                    std::thread::spawn(move || {
+                        let done = all.synchronise_by(|_, _| panic!("nothing is left to be done"));
+                        end.send(done.err().and_then(|error| error.raw_os_error())).unwrap();
+                    });
+                }
+                while all.lock().waiting < 5 {
+                    std::thread::yield_now();
+                }
+                failure.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
+            });
+            assert_eq!(done.err().and_then(|error| error.raw_os_error()), failure);
+            for _ in 0..5 {
+                // Long for a loaded machine; without an end, it would be for ever.
+                assert_eq!(ended.recv_timeout(std::time::Duration::from_secs(60)), Ok(failure));
+            }
+        }
     }
 
     #[test]

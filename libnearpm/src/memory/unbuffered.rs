@@ -10,7 +10,6 @@
 //! the system, so that loads from a mapping see what was written.
 
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,19 +33,23 @@ struct Aligned {
 }
 
 impl Aligned {
-    fn new(bytes: usize) -> Aligned {
-        let bytes = vec![0; bytes + BLOCK];
-        let start = bytes.as_ptr().align_offset(BLOCK);
-        Aligned { bytes, start }
+    /// `None` without memory.
+    fn new(bytes: usize) -> Option<Aligned> {
+        let mut room = Vec::new();
+        room.try_reserve_exact(bytes + BLOCK).ok()?;
+        room.resize(bytes + BLOCK, 0);
+        let start = room.as_ptr().align_offset(BLOCK);
+        Some(Aligned { bytes: room, start })
     }
 
-    /// Has room for so many bytes, of which the first block is as it was.
-    fn grow(&mut self, bytes: usize) {
+    /// With room for so many bytes, of which the first block is as it was. `None` without memory.
+    fn with_room(mut self, bytes: usize) -> Option<Aligned> {
         if self.bytes.len() < bytes + BLOCK {
-            let mut more = Aligned::new(bytes);
+            let mut more = Aligned::new(bytes)?;
             more.slice(BLOCK).copy_from_slice(self.slice(BLOCK));
-            *self = more;
+            return Some(more);
         }
+        Some(self)
     }
 
     fn slice(&mut self, bytes: usize) -> &mut [u8] {
@@ -112,7 +115,7 @@ impl Unbuffered {
             return;
         }
         let block = block_of(end);
-        let mut buffer = Aligned::new(BLOCK);
+        let Some(mut buffer) = Aligned::new(BLOCK) else { return };
         // Otherwise the next bytes go to the page cache as well.
         if cached.read_exact_at(buffer.slice(BLOCK), block).is_ok() {
             self.put(Tail { block, buffer });
@@ -134,40 +137,35 @@ impl Unbuffered {
         if let Some(at) = tails.iter().position(|tail| tail.block == block) {
             return Some(tails.remove(at));
         }
-        offset.is_multiple_of(PAGE_BYTES).then(|| Tail { block, buffer: Aligned::new(BLOCK) })
+        let buffer = if offset.is_multiple_of(PAGE_BYTES) { Aligned::new(BLOCK) } else { None };
+        buffer.map(|buffer| Tail { block, buffer })
     }
 
     /// Writes bytes, and zeros behind them to the end of their last block. `None`: not here, and
     /// they are to go to the page cache.
-    ///
-    /// # Errors
-    /// What the medium says.
-    pub fn append(&self, offset: u64, bytes: &[u8]) -> Option<io::Result<()>> {
+    pub fn append(&self, offset: u64, bytes: &[u8]) -> Option<()> {
         if bytes.is_empty() || bytes.len() > MOST_BYTES || !self.usable.load(Ordering::Relaxed) {
             return None;
         }
-        let Tail { block, mut buffer } = self.take(offset)?;
+        let Tail { block, buffer } = self.take(offset)?;
         let start = (offset - block) as usize;
         let end = start + bytes.len();
         let whole = end.next_multiple_of(BLOCK);
-        buffer.grow(whole);
+        let mut buffer = buffer.with_room(whole)?;
         let all = buffer.slice(whole);
         all[start..end].copy_from_slice(bytes);
         all[end..].fill(0);
-        match self.file.write_all_at(all, block) {
-            Ok(()) => {}
-            // The medium wants other multiples, or the file has changed its ways.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                self.usable.store(false, Ordering::Relaxed);
-                return None;
-            }
-            Err(error) => return Some(Err(error)),
+        // The medium wants other multiples, cannot do it at all, or has failed: then the page
+        // cache's way says so.
+        if self.file.write_all_at(all, block).is_err() {
+            self.usable.store(false, Ordering::Relaxed);
+            return None;
         }
         if end < whole {
             all.copy_within(whole - BLOCK.., 0);
             self.put(Tail { block: block + (whole - BLOCK) as u64, buffer });
         }
-        Some(Ok(()))
+        Some(())
     }
 }
 
@@ -202,7 +200,7 @@ mod tests {
         unbuffered.remember(&file, 64);
         let mut expected = vec![1; BYTES];
         for (at, bytes, with) in [(64, 64, 2), (128, 5000, 3), (5128, 2 * BLOCK, 4), (5128 + 2 * BLOCK, 64, 5)] {
-            unbuffered.append(at as u64, &vec![with; bytes]).unwrap().unwrap();
+            unbuffered.append(at as u64, &vec![with; bytes]).unwrap();
             expected[at..at + bytes].fill(with);
             expected[at + bytes..(at + bytes).next_multiple_of(BLOCK)].fill(0);
             assert_eq!(read(&file), expected);
@@ -212,8 +210,8 @@ mod tests {
     #[test]
     fn a_whole_block_needs_nothing_in_front() {
         let Some((file, unbuffered)) = file() else { return };
-        unbuffered.append(PAGE_BYTES, &[2; BLOCK]).unwrap().unwrap();
-        unbuffered.append(2 * PAGE_BYTES, &[3; 64]).unwrap().unwrap();
+        unbuffered.append(PAGE_BYTES, &[2; BLOCK]).unwrap();
+        unbuffered.append(2 * PAGE_BYTES, &[3; 64]).unwrap();
         let read = read(&file);
         assert_eq!([BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 64].map(|at| read[at]), [1, 2, 2, 3, 0]);
     }
@@ -221,12 +219,12 @@ mod tests {
     #[test]
     fn what_the_page_cache_got_meanwhile_is_not_taken_back() {
         let Some((file, unbuffered)) = file() else { return };
-        unbuffered.append(0, &[2; 64]).unwrap().unwrap();
+        unbuffered.append(0, &[2; 64]).unwrap();
         file.write_all_at(&[7; 8], 32).unwrap();
         unbuffered.forget(&(32..40));
         assert!(unbuffered.append(64, &[3; 64]).is_none());
         unbuffered.remember(&file, 64);
-        unbuffered.append(64, &[3; 64]).unwrap().unwrap();
+        unbuffered.append(64, &[3; 64]).unwrap();
         assert_eq!(read(&file)[..72], [[2; 32].as_slice(), &[7; 8], &[2; 24], &[3; 8]].concat());
         // What is beside a block says nothing of it.
         unbuffered.forget(&(PAGE_BYTES..2 * PAGE_BYTES));
@@ -241,7 +239,7 @@ mod tests {
         // SAFETY: the byte lies in the mapping.
         let load = |at: usize| unsafe { map.as_ptr().add(at).read_volatile() };
         assert_eq!(load(PAGE_BYTES as usize), 1);
-        unbuffered.append(PAGE_BYTES, &[2; 64]).unwrap().unwrap();
+        unbuffered.append(PAGE_BYTES, &[2; 64]).unwrap();
         assert_eq!([load(BLOCK), load(BLOCK + 63), load(BLOCK + 64), load(2 * BLOCK)], [2, 2, 0, 1]);
     }
 
@@ -249,7 +247,7 @@ mod tests {
     fn logs_beyond_those_that_are_remembered_go_to_the_page_cache() {
         let Some((_file, unbuffered)) = file() else { return };
         for log in 0..=TAILS as u64 {
-            unbuffered.put(Tail { block: log * PAGE_BYTES, buffer: Aligned::new(BLOCK) });
+            unbuffered.put(Tail { block: log * PAGE_BYTES, buffer: Aligned::new(BLOCK).unwrap() });
         }
         assert!(unbuffered.append(64, &[2; 64]).is_none());
         assert!(unbuffered.append(PAGE_BYTES + 64, &[2; 64]).is_some());

@@ -123,16 +123,16 @@ impl FileWrites {
     }
 
     /// Writes bytes at an offset, and zeros behind them up to the next multiple of a page, around
-    /// the page cache. `false`: not so, and nothing was written.
-    pub fn append(&self, offset: u64, data: &[u8]) -> io::Result<bool> {
-        let Some(unbuffered) = &self.unbuffered else { return Ok(false) };
+    /// the page cache. `false`: not so, and they are to go there.
+    pub fn append(&self, offset: u64, data: &[u8]) -> bool {
+        let Some(unbuffered) = &self.unbuffered else { return false };
         let touched = pieces(&(offset..offset + data.len() as u64));
         // A piece that was written stays so: nobody waits for this write.
         let is_blank = self.written.read().unwrap_or_else(PoisonError::into_inner)[touched].contains(&false);
         if is_blank || self.by_pointer.load(Ordering::Relaxed) {
-            return Ok(false);
+            return false;
         }
-        unbuffered.append(offset, data).map_or(Ok(false), |done| done.map(|()| true))
+        unbuffered.append(offset, data).is_some()
     }
 
     /// Bytes up to an offset are in the page cache, and more are to be [appended](Self::append).

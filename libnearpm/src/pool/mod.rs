@@ -118,7 +118,7 @@ fn mechanism(options: &Options) -> Mechanism {
 impl PoolType for Pool {
     const BY_OFFSETS: bool = true;
 
-    fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem> {
+    fn layout(options: &Options, bytes: u64, _: bool) -> Result<PoolHead, Problem> {
         format::layout(options, bytes)
     }
 

@@ -31,8 +31,9 @@ pub(crate) trait PoolType: Sized {
     /// Programs reach what is in it by offsets, and not by pointer.
     const BY_OFFSETS: bool;
 
-    /// The head of a new pool of `bytes` bytes.
-    fn layout(options: &Options, bytes: u64) -> Result<PoolHead, Problem>;
+    /// The head of a new pool of `bytes` bytes. `by_calls`: a drain of its medium is a call that
+    /// waits for a device, and not an instruction.
+    fn layout(options: &Options, bytes: u64, by_calls: bool) -> Result<PoolHead, Problem>;
 
     /// Recovers what the medium holds, and opens it.
     fn start(ground: Opening<'_>) -> Result<Self, Error>;
@@ -114,17 +115,19 @@ fn create_in_file<P: PoolType, E: From<Error>>(
     fill: impl FnOnce(&P) -> Result<(), E>,
 ) -> Result<P, E> {
     let options = request.options;
-    let shape = |bytes| P::layout(options, bytes).map_err(|p| p.at(location));
+    let shape = |bytes, by_calls| P::layout(options, bytes, by_calls).map_err(|p| p.at(location));
     let (memory, unnamed, head) = if bytes == 0 {
         let memory = file::adopt(path, PAGE_BYTES, options.survives, options.permissions, options.most_bytes())?;
-        let head = shape(memory.bytes())?;
+        let head = shape(memory.bytes(), memory.drains_for_all())?;
         (memory, None, head)
     } else {
-        let head = shape(bytes)?;
+        // What cannot be is refused before there is a file.
+        shape(bytes, false)?;
         let (memory, unnamed) = file::create(path, bytes, options.survives, options.most_bytes())?;
         if let Some(bits) = options.permissions {
             unnamed.permit(bits)?;
         }
+        let head = shape(bytes, memory.drains_for_all())?;
         (memory, Some(unnamed), head)
     };
     let pool: P = prepare(request, backing(memory, &request)?, head, location)?;
@@ -151,7 +154,7 @@ fn create_on_card<P: PoolType>(request: Request<'_>, name: &Name<'_>, bytes: u64
         return names
             .create(options, bytes, reach, |medium, members| P::start(Opening { request, medium, members, location }));
     }
-    let head = P::layout(options, bytes).map_err(|p| p.at(location))?;
+    let head = P::layout(options, bytes, false).map_err(|p| p.at(location))?;
     let start = |claimed| start_on_card(request, claimed, location);
     OnCard::create(name, head, options.id.is_some(), reach, |_| Ok(()), start)
 }
@@ -200,7 +203,7 @@ fn open_backing<P: PoolType>(request: Request<'_>, backing: Backing, location: &
 /// Creates a pool that fills a memory.
 pub(crate) fn create_in<P: PoolType>(options: &Options, memory: Box<dyn Memory>) -> Result<P, Error> {
     let request = request::<P>(options, MediumKind::Memory, true, IN_MEMORY)?;
-    let head = P::layout(options, memory.bytes()).map_err(|p| p.at(IN_MEMORY))?;
+    let head = P::layout(options, memory.bytes(), memory.drains_for_all()).map_err(|p| p.at(IN_MEMORY))?;
     let pool: P = prepare(request, Backing::Other(memory), head, IN_MEMORY)?;
     pool.put_head(head)?;
     Ok(pool)

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::super::shard::move_to;
+use super::super::slot::move_to;
 use super::store::{Model, contents, create, empty, options, peek, poke};
 use super::{Allowed, DirectPool, Mode, verify};
 use crate::memory::{Memory, TestMemory};

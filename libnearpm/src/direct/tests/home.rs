@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::old::MOST_SAVED;
 use super::super::records::LONG_RANGE;
-use super::super::shard::move_to;
+use super::super::slot::move_to;
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
 use crate::memory::{Event, Image, TestMemory};

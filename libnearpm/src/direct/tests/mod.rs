@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use nearpm_tier::thorough;
 use store::{Model, Operations, contents, create, empty, options};
 
-use super::shard::move_to;
+use super::slot::move_to;
 use super::{DirectPool, Mode};
 use crate::memory::{Event, Image, TestMemory, planted, run_on_processor};
 use crate::options::Options;

@@ -1,7 +1,7 @@
 //! Small pools with many threads: what threads have at hand gives way to those that need it. The
 //! threads are slots that one thread takes in turn, so that each run is the same.
 
-use super::super::shard::SHARDS;
+use super::super::slot::SHARDS;
 use super::super::{DirectPool, Mode, Reservation, Transaction};
 use super::move_to;
 use super::store::{peek, poke};

@@ -99,7 +99,10 @@ impl DirectPool {
         self.alive().map_err(|error| self.poison(error))?;
         let count = records.len() as u64;
         let sequence = match self.writes_once {
-            true => self.known.issue(&self.sequence.0, count, records.says, records.names_home),
+            true => {
+                records.is_drained = durable && count == 1;
+                self.known.issue(&self.sequence.0, count, records.says, records.names_home)
+            }
             false => self.sequence.0.fetch_add(count, Ordering::Relaxed),
         };
         let last = sequence + count - 1;
@@ -112,7 +115,7 @@ impl DirectPool {
         if kind == Kind::Undo && to.open == 0 {
             to.open = sequence;
         }
-        let stamp = Stamp { sequence, first, depends, kind, drained: durable };
+        let stamp = Stamp { sequence, first, depends, kind };
         to.append((self.medium.backing(), self.view()), records, stamp, applied, at_home);
         let bytes: u64 = records.iter().map(Record::stride).sum();
         shard.tally.log_entries += count;

@@ -39,6 +39,14 @@ pub(super) struct Taken {
     pub longest: usize,
 }
 
+impl Taken {
+    /// Where the bytes of a record are.
+    #[inline(always)]
+    fn source(&self, &(_, lane, at): &(u64, usize, usize)) -> Source<'_> {
+        self.lanes[lane].2.source(at)
+    }
+}
+
 /// What a truncation carries home, and who helps.
 #[derive(Default)]
 pub(super) struct Carry {
@@ -118,10 +126,14 @@ fn carry(
     long: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let is_in_it = |page: u64| page % parts == number;
-    let source = |&(_, lane, at): &(u64, usize, usize)| taken.lanes[lane].2.source(at);
     let order = &taken.order;
+    if parts == 1 && !home.fetches() {
+        return order[batch].iter().try_for_each(|entry| home.apply_record(record(medium, taken, entry, long)?));
+    }
     let fetch = |home: &Home<'_>, at| {
-        if let Some(Source::Bytes(record)) = order.get(at).map(source) {
+        if home.fetches()
+            && let Some(Source::Bytes(record)) = order.get(at).map(|entry| taken.source(entry))
+        {
             home.fetch_for(record, is_in_it);
         }
     };
@@ -129,17 +141,28 @@ fn carry(
     (batch.start..batch.start + ahead).for_each(|at| fetch(home, at));
     for at in batch {
         fetch(home, at + ahead);
-        let record = match source(&order[at]) {
-            Source::Bytes(record) => record,
-            Source::Log(offset, bytes) => {
-                long.resize(bytes, 0);
-                medium.load_checked(offset, long)?;
-                &long[..]
-            }
-        };
+        let record = record(medium, taken, &order[at], long)?;
         if parts == 1 { home.apply_record(record)? } else { home.apply_part(record, is_in_it)? }
     }
     Ok(())
+}
+
+/// A record that was taken, whose bytes come to `long` if they are in the log alone.
+#[inline(always)]
+fn record<'r>(
+    medium: &Medium,
+    taken: &'r Taken,
+    entry: &(u64, usize, usize),
+    long: &'r mut Vec<u8>,
+) -> Result<&'r [u8], Error> {
+    match taken.source(entry) {
+        Source::Bytes(record) => Ok(record),
+        Source::Log(offset, bytes) => {
+            long.resize(bytes, 0);
+            medium.load_checked(offset, long)?;
+            Ok(long)
+        }
+    }
 }
 
 impl Carry {

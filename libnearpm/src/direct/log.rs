@@ -44,8 +44,6 @@ pub(crate) struct Stamp {
     pub depends: u64,
     /// Kind of the last record. Those before a commit are its parts; undo records are alike.
     pub kind: Kind,
-    /// A drain follows at once.
-    pub drained: bool,
 }
 
 /// A record of old bytes in the log whose head is not there: nothing counts of it.
@@ -433,7 +431,7 @@ impl Lane {
                 parts: if last && stamp.kind == Kind::Commit { count as u32 - 1 } else { 0 },
             };
             segment.last = sequence;
-            let here = records.write(index, head, (backing, view), at, stamp.drained && count == 1);
+            let here = records.write(index, head, backing, view, at);
             let place = match here {
                 _ if stamp.kind == Kind::Undo => continue,
                 None if at_home => continue,

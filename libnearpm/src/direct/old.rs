@@ -188,8 +188,7 @@ impl DirectPool {
         // Else zeros went home in the place of what was lost, and a recovery has to take them back.
         self.alive()?;
         backing.drain()?;
-        let stamp =
-            Stamp { sequence: first + old.records.len() as u64, first, depends: 0, kind: Kind::Commit, drained: false };
+        let stamp = Stamp { sequence: first + old.records.len() as u64, first, depends: 0, kind: Kind::Commit };
         let applied = self.applied.load(Ordering::Relaxed);
         shard.lanes[lane].append((backing, self.view()), records, stamp, applied, at_home);
         backing.drain()?;

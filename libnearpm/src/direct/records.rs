@@ -79,6 +79,9 @@ pub(crate) struct Records {
     pub says: u64,
     /// They speak of bytes at home.
     pub names_home: bool,
+    /// There is one, and a drain that is a call follows it at once: it may be
+    /// [appended](crate::memory::Memory::append).
+    pub is_drained: bool,
 }
 
 impl Records {
@@ -86,7 +89,7 @@ impl Records {
     pub fn begin(&mut self, limit: u64) -> Result<(), TryReserveError> {
         self.bytes.clear();
         self.records.clear();
-        (self.says, self.names_home) = (0, false);
+        (self.says, self.names_home, self.is_drained) = (0, false, false);
         self.limit = limit;
         self.begin_record(None)
     }
@@ -248,17 +251,9 @@ impl Records {
         self.records.iter()
     }
 
-    /// Writes a record to its place in the pool. Gives the bytes of one that is not long; of that,
-    /// a drain may follow at once.
+    /// Writes a record to its place in the pool. Gives the bytes of one that is not long.
     #[cfg_attr(test, track_caller)]
-    pub fn write(
-        &mut self,
-        index: usize,
-        head: RecordHead,
-        (backing, view): (&Backing, &View),
-        at: u64,
-        drained: bool,
-    ) -> Option<&[u8]> {
+    pub fn write(&mut self, index: usize, head: RecordHead, backing: &Backing, view: &View, at: u64) -> Option<&[u8]> {
         let record = &mut self.records[index];
         record.at = at;
         if let Some(range) = record.long.clone() {
@@ -272,7 +267,7 @@ impl Records {
         let start = record.place.start;
         let whole = &mut self.bytes[start..start + record.stride() as usize];
         head.seal(whole);
-        if drained {
+        if self.is_drained {
             backing.append(at, whole);
         } else {
             backing.stream(at, whole);

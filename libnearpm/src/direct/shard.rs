@@ -13,6 +13,8 @@ use crate::memory::Medium;
 #[repr(align(128))]
 pub(crate) struct Shard {
     state: Mutex<ShardState>,
+    /// Whether the medium's threads may go on by turns, which is asked for at each lock.
+    by_turns: bool,
     /// What its holder uses.
     medium: Arc<Medium>,
 }
@@ -53,11 +55,21 @@ impl ShardState {
 impl Shard {
     /// One of a pool in this memory.
     pub fn new(medium: Arc<Medium>) -> Shard {
-        Shard { state: Mutex::default(), medium }
+        Shard { state: Mutex::default(), by_turns: medium.may_go_by_turns(), medium }
     }
 
     /// Waits for the shard. Nothing inside is left half done by a panic.
+    #[inline]
     pub fn lock(&self) -> MutexGuard<'_, ShardState> {
+        if self.by_turns {
+            return self.lock_by_turns();
+        }
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_by_turns(&self) -> MutexGuard<'_, ShardState> {
         self.medium.lock(&self.state).unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -96,7 +96,7 @@ impl Backing {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
         #[cfg(test)]
@@ -302,6 +302,19 @@ impl Medium {
     /// As [`Mutex::lock`].
     #[inline]
     pub fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> LockResult<MutexGuard<'m, T>> {
+        if self.may_go_by_turns() { self.lock_by_turns(mutex) } else { mutex.lock() }
+    }
+
+    /// Whether threads may go on by turns in simulated time: then a lock is to be had from
+    /// [`lock`](Self::lock).
+    #[inline]
+    pub fn may_go_by_turns(&self) -> bool {
+        matches!(self.backing, Backing::Other(_))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_by_turns<'m, T>(&self, mutex: &'m Mutex<T>) -> LockResult<MutexGuard<'m, T>> {
         loop {
             match mutex.try_lock() {
                 Ok(guard) => return Ok(guard),
@@ -439,7 +452,7 @@ impl Medium {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, offset: u64, bytes: u64) {
         if bytes > 0 {

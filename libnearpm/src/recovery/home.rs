@@ -28,7 +28,7 @@ pub(crate) struct Home<'m> {
 /// How bytes get home.
 enum Way {
     /// Each at once. Line numbers, each in the place that its low bits choose.
-    Stores(Box<[u64]>),
+    Stores(Box<[u64; WAITING]>),
     /// Those that a call may take together.
     Calls(Gathered),
 }
@@ -64,7 +64,7 @@ fn operations_on_pages(record: &[u8]) -> impl Iterator<Item = (Operation<'_>, Ra
 impl<'m> Home<'m> {
     pub fn new(medium: &'m Medium) -> Home<'m> {
         let calls = medium.backing().drains_for_all();
-        let way = if calls { Way::Calls(Gathered::default()) } else { Way::Stores(vec![NONE; WAITING].into()) };
+        let way = if calls { Way::Calls(Gathered::default()) } else { Way::Stores(Box::new([NONE; WAITING])) };
         Home { medium, way }
     }
 
@@ -99,9 +99,13 @@ impl<'m> Home<'m> {
         })
     }
 
+    /// Whether it is worth saying what will be done soon.
+    pub fn fetches(&self) -> bool {
+        matches!(self.medium.backing(), Backing::Other(_))
+    }
+
     /// Says that this will be done soon: memory behind a link begins to fetch what it changes.
     pub fn fetch_for(&self, record: &[u8], has_page: impl Fn(u64) -> bool) {
-        let Backing::Other(_) = self.medium.backing() else { return };
         let ranges = operations_on_pages(record).map(|(_, range)| range);
         ranges.filter(|range| has_page(range.start / PAGE_BYTES)).for_each(|range| self.medium.prefetch_parts(&range));
     }
@@ -110,7 +114,7 @@ impl<'m> Home<'m> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] for a sealed word that is damaged: what is in it must not be sealed anew.
-    #[inline]
+    #[inline(always)]
     pub fn apply(&mut self, operation: Operation<'_>) -> Result<(), Error> {
         match operation {
             Operation::Store(offset, data) => self.store(offset, data),
@@ -143,6 +147,7 @@ impl<'m> Home<'m> {
         Ok(())
     }
 
+    #[inline(always)]
     fn load_word(&self, offset: u64) -> u64 {
         match &self.way {
             Way::Stores(_) => self.medium.load_word(offset),

@@ -244,9 +244,10 @@ impl Options {
         self.caching = caching;
         self
     }
-    /// Log rings, 1 to 64, on each card of the pool. Transactions use the last one; the others are
-    /// for the thread numbers of the primitives. Default in [`Mode::Offsets`]: 8, fewer in pools
-    /// below 16 MiB; by pointer 1.
+    /// Log rings, 1 to 64, on each card of the pool. Transactions by offsets use the last one; the
+    /// others are for the thread numbers of the primitives. By pointer those under undo logs use up
+    /// to 16, where a drain is no call. Default in [`Mode::Offsets`]: 8, fewer in pools below
+    /// 16 MiB; by pointer as many as there, of 128 KiB each in a sixteenth of the pool, else 1.
     pub fn lanes(mut self, lanes: impl Into<Option<u16>>) -> Self {
         self.lanes = lanes.into();
         self

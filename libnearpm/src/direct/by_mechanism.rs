@@ -359,6 +359,12 @@ impl ByMechanism {
         pool.refuse_poisoned()?;
         Ok(Turn { lanes, pool })
     }
+
+    /// How many lanes nobody has.
+    #[cfg(test)]
+    pub fn free_lanes(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.0.inner.try_lock().is_ok()).count()
+    }
 }
 
 /// A commit that is under way. One that ends in a panic may have left entries in its lane, which a

@@ -87,3 +87,16 @@ fn threads_with_lanes_of_their_own_do_not_disturb_each_other() {
         crash(&options(Mode::WorkingCopy).mechanism(Mechanism::Undo).lanes(3), seed);
     }
 }
+
+/// Who writes the medium past the mechanism has every lane, also those that no thread has opened.
+#[test]
+fn a_turn_is_that_of_every_lane() {
+    let options = options(Mode::WorkingCopy).mechanism(Mechanism::Undo).lanes(3);
+    let pool = DirectPool::create_in(Box::new(TestMemory::new(1 << 20)), &options).unwrap();
+    let by = pool.by_mechanism.as_ref().expect("it was asked for");
+    assert_eq!(by.free_lanes(), 3);
+    let turn = by.turn(&pool).unwrap();
+    assert_eq!(by.free_lanes(), 0);
+    drop(turn);
+    assert_eq!(by.free_lanes(), 3);
+}

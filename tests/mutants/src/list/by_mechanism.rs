@@ -21,7 +21,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: BY_MECHANISM,
         find: "let lanes = self.lanes.iter().map(",
         with: "let lanes = self.lanes.iter().take(if FAULT { 1 } else { self.lanes.len() }).map(",
-        tests: unit("threads_with_lanes_of_their_own"),
+        tests: unit("a_turn_is_that_of_every_lane"),
     },
     Mutant {
         breaks: "a commit is acknowledged before anything was read back",

@@ -178,7 +178,10 @@ fn measured(way: Way, threads: u64) -> Result<Taken, Error> {
 fn main() -> Result<(), Error> {
     let asked = std::env::args().nth(1).unwrap_or_default();
     let of = |mechanism| [(Some(mechanism), Engine::Cpu), (Some(mechanism), Engine::Card)];
-    let ways: Vec<_> = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of)).collect();
+    let ways = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of));
+    let named = |(by, engine)| (by, engine, format!("{}, {engine:?}", by.map_or("record", Mechanism::name)));
+    let ways: Vec<_> = ways.map(named).filter(|(_, _, name)| name.contains(&asked)).collect();
+    assert!(!ways.is_empty(), "no way has \"{asked}\" in its name");
     let heads: Vec<String> = THREADS.iter().map(|threads| format!("{threads:>8}")).collect();
     for words in WORDS {
         println!(
@@ -186,11 +189,7 @@ fn main() -> Result<(), Error> {
         );
         let (heads, more) = (heads.concat(), "16 over 1");
         println!("{:<18}{heads}{more:>12}{:>10}{:>10}{:>10}", "threads", "slowest", "longest", "first");
-        for &(by, engine) in &ways {
-            let name = format!("{}, {engine:?}", by.map_or("record", Mechanism::name));
-            if !name.contains(&asked) {
-                continue;
-            }
+        for &(by, engine, ref name) in &ways {
             let taken = THREADS.map(|threads| measured(Way { by, engine, words }, threads));
             let taken = taken.into_iter().collect::<Result<Vec<_>, Error>>()?;
             let each: Vec<String> = taken.iter().map(|taken| format!("{:>8.0}", taken.each_ns)).collect();

@@ -10,6 +10,7 @@
     }
 
 ABSENT(_pobj_debug_notice)
+ABSENT(pmemobj_alloc_usable_size)
 ABSENT(pmemobj_drain)
 ABSENT(pmemobj_first)
 ABSENT(pmemobj_flush)

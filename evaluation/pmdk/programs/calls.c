@@ -91,6 +91,23 @@ static void check_places(const struct calls *calls, unsigned char (*wanted)(uint
     }
 }
 
+static uint64_t visit(struct calls *calls)
+{
+    uint64_t count = 0;
+    PMEMoid object;
+    POBJ_FOREACH (calls->pool, object)
+        count++;
+    return count;
+}
+
+/* What was freed is gone, and nothing else. */
+static void check_objects(struct calls *calls, uint64_t wanted)
+{
+    uint64_t count = visit(calls);
+    if (count != wanted)
+        fail("there are %zu objects, not %zu", (size_t)count, (size_t)wanted);
+}
+
 /* Objects */
 
 static void must(int code)
@@ -116,6 +133,7 @@ static void zalloc(struct calls *calls)
 static void check_zeroed(struct calls *calls, PMEMoid (*make)(struct calls *))
 {
     PMEMoid objects[LIVE];
+    check_objects(calls, 0);
     for (int turn = 0; turn < 2; turn++) {
         for (int i = 0; i < LIVE; i++) {
             objects[i] = make(calls);
@@ -127,6 +145,7 @@ static void check_zeroed(struct calls *calls, PMEMoid (*make)(struct calls *))
             pmemobj_free(&objects[i]);
         }
     }
+    check_objects(calls, 0);
 }
 
 static PMEMoid take_object(struct calls *calls)
@@ -196,16 +215,24 @@ static void construct(struct calls *calls)
 static void check_constructed(struct calls *calls)
 {
     wants("a constructed object", pmemobj_direct(calls->root->object), 7, calls->options->bytes);
+    check_objects(calls, 1);
 }
 
-/* Between one length and its double, and back. */
+/* Between one length and its double, which it has at the end. */
 static void resize(struct calls *calls)
 {
     construct_one(calls);
     bench_begin(calls->options);
     for (uint64_t op = 0; op < calls->options->ops; op++)
-        must(pmemobj_realloc(calls->pool, &calls->root->object, calls->options->bytes * (1 + (op + 1) % 2), TYPE_OBJECT));
+        must(pmemobj_realloc(calls->pool, &calls->root->object, calls->options->bytes * (1 + (calls->options->ops - op) % 2), TYPE_OBJECT));
     bench_end(calls->options);
+}
+
+static void check_resized(struct calls *calls)
+{
+    check_constructed(calls);
+    if (pmemobj_alloc_usable_size(calls->root->object) < 2 * calls->options->bytes)
+        fail("the object is shorter than it was made");
 }
 
 /* Taken and filled before it is published; the last one stays. */
@@ -231,6 +258,7 @@ static void check_reserved(struct calls *calls)
     const uint64_t *word = pmemobj_direct(calls->root->object);
     if (word == NULL || *word != calls->options->ops - 1)
         fail("the published object is not the last one");
+    check_objects(calls, 1);
 }
 
 static void set_values(struct calls *calls)
@@ -280,6 +308,7 @@ static void check_list(struct calls *calls)
             fail("the list has other elements");
     if (left != 0)
         fail("the list lacks elements");
+    check_objects(calls, LISTED);
 }
 
 /* Bytes */
@@ -322,6 +351,9 @@ static void abort_one(struct calls *calls, uint64_t op)
         pmemobj_tx_add_range_direct(place(calls, op), calls->options->bytes);
         memset(place(calls, op), filling(op), calls->options->bytes);
         pmemobj_tx_abort(ECANCELED);
+    } TX_ONABORT {
+        if (pmemobj_tx_errno() != ECANCELED)
+            fail("a transaction was aborted too early: %s", pmemobj_errormsg());
     } TX_ONCOMMIT {
         fail("an aborted transaction was committed");
     } TX_END
@@ -360,7 +392,8 @@ static void check_counter(struct calls *calls)
         fail("the counter is at %zu", (size_t)calls->root->counter);
 }
 
-/* Calls that change nothing. What they give is summed up, so that none is left out. */
+/* Calls that change nothing: what they give is summed up, so that none is left out. Behind them the
+ * places are as they were. */
 
 static void mutex(struct calls *calls)
 {
@@ -416,15 +449,6 @@ static void pool_by_ptr(struct calls *calls)
     for (uint64_t op = 0; op < calls->options->ops; op++)
         sum += (uintptr_t)pmemobj_pool_by_ptr(calls->root);
     sums_to(calls, sum, (uintptr_t)calls->pool);
-}
-
-static uint64_t visit(struct calls *calls)
-{
-    uint64_t count = 0;
-    PMEMoid object;
-    POBJ_FOREACH (calls->pool, object)
-        count++;
-    return count;
 }
 
 /* As many objects as operations: one is a step from one to the next. */
@@ -496,7 +520,7 @@ static const struct variant VARIANTS[] = {
     {"zalloc", zalloc, check_zalloc, false},
     {"tx-zalloc", tx_zalloc, check_tx_zalloc, false},
     {"construct", construct, check_constructed, false},
-    {"realloc", resize, check_constructed, true},
+    {"realloc", resize, check_resized, true},
     {"reserve", reserve, check_reserved, false},
     {"set-value", set_values, check_values, false},
     {"list", list, check_list, false},

@@ -17,8 +17,7 @@ const PMDK_COUNTS: [(&str, f64, f64); 4] =
 
 /// Small cases of single calls, of every kind.
 fn small_calls() -> Vec<Case> {
-    let kinds = groups(&[Selection::Calls], &[300]).concat();
-    kinds.into_iter().map(|case| Case { ops: case.ops.min(300), ..case }).collect()
+    groups(&[Selection::Calls], &[300]).concat()
 }
 
 /// Says that a test is not tried. Where everything is installed, by the word of whoever runs the
@@ -112,8 +111,7 @@ fn what_a_faulty_library_does_is_no_measurement() {
     assert!(rig.time(&library, &Case::adds(0, 8, 1)).is_err());
 }
 
-/// The floor has none of the single calls; PMDK itself has to pass what they check, and a library
-/// that keeps nothing must not.
+/// The floor has none of the single calls: PMDK itself has to pass what they check.
 #[test]
 fn single_calls_verify_their_results_with_pmdk() {
     let Some(programs) = programs() else { return };
@@ -126,9 +124,74 @@ fn single_calls_verify_their_results_with_pmdk() {
         let timing = rig.time(&pmdk, &case).unwrap_or_else(|error| panic!("{}: {error:#}", case.title()));
         assert!(timing.wall > 0.0, "{}: {timing:?}", case.title());
     }
-    let floor = Library::in_folder(&programs.floor()).expect("the floor");
-    for case in small_calls() {
-        assert!(rig.time(&floor, &case).is_err(), "{}", case.title());
+}
+
+/// Faults of the program of single calls, as if the library had not done its work: the kind of
+/// call, a text, what stands there instead, and what the program says.
+const FAULTS: [(&str, &str, &str, &str); 10] = [
+    (
+        "zalloc",
+        "pmemobj_zalloc(calls->pool, &calls->root->object, calls->options->bytes, TYPE_OBJECT)",
+        "pmemobj_alloc(calls->pool, &calls->root->object, calls->options->bytes, TYPE_OBJECT, NULL, NULL)",
+        "a zeroed object",
+    ),
+    (
+        "zalloc",
+        "        zalloc_one(calls);\n        pmemobj_free(&calls->root->object);\n",
+        "        zalloc_one(calls);\n",
+        "objects, not 0",
+    ),
+    (
+        "realloc",
+        "        must(pmemobj_realloc(",
+        "        if (op > calls->options->ops)\n            must(pmemobj_realloc(",
+        "shorter",
+    ),
+    ("reserve", "        must(pmemobj_publish(calls->pool, actions, 3));\n", "", "not the last one"),
+    ("set-value", "        must(pmemobj_publish(calls->pool, actions, WORDS));\n", "", "not what was published"),
+    (
+        "list",
+        "        must(POBJ_LIST_REMOVE_FREE(calls->pool, &calls->root->list, POBJ_LIST_FIRST(&calls->root->list), links));\n",
+        "",
+        "other elements",
+    ),
+    (
+        "tx-memcpy",
+        "        TX_MEMCPY(place(calls, op), calls->source + op % 251 * calls->options->bytes, calls->options->bytes);\n",
+        "        (void)op;\n",
+        "a place",
+    ),
+    (
+        "abort",
+        "        pmemobj_tx_add_range_direct(place(calls, op), calls->options->bytes);\n",
+        "",
+        "what was taken back",
+    ),
+    ("abort", "        pmemobj_tx_abort(ECANCELED);\n", "", "was committed"),
+    ("tx-lock", "        calls->root->counter++;\n", "", "the counter"),
+];
+
+#[test]
+fn single_calls_that_did_not_do_their_work_are_no_measurement() {
+    if !headers_present() {
+        return skip("libpmemobj.h is not installed (libpmemobj-dev)");
+    }
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let folder = tempfile::tempdir().expect("a folder");
+    let programs = Programs::build_in(folder.path()).expect("the programs build");
+    let rig = rig(&programs, &pools);
+    let Ok(pmdk) = Library::installed(&rig) else {
+        return skip("libpmemobj1 is not installed");
+    };
+    let source = include_str!("../programs/calls.c");
+    for (kind, text, fault, says) in FAULTS {
+        assert_eq!(source.matches(text).count(), 1, "{kind}: \"{text}\"");
+        fs::write(folder.path().join("calls.c"), source.replace(text, fault)).expect("the source is written");
+        let program = ["calls.c", "common.c", "pool.c", "floor/libpmemobj.so.1"];
+        compile(folder.path(), Program::Calls.name(), &program).expect("it builds");
+        let case = small_calls().into_iter().find(|case| case.variant == kind).expect("there is such a case");
+        let error = rig.time(&pmdk, &case).expect_err("the fault is seen");
+        assert!(format!("{error:#}").contains(says), "{kind}: {error:#}");
     }
 }
 

@@ -87,7 +87,7 @@ impl Trace {
 
     /// What it does and where, without [values](Done::is_repeated_by).
     pub fn shape(&self) -> (Vec<Shape>, &[(usize, Bounds)]) {
-        let words = |parts: &[Part]| parts.iter().map(|part| part.word).collect();
+        let words = |parts: &[Part]| parts.iter().flat_map(|part| [part.word, part.mask as usize]).collect();
         let shape = |step: &Step| {
             let (kind, places) = match &step.event {
                 Event::Store(parts) => (0, words(parts)),

@@ -287,6 +287,11 @@ fn put_save(contents: &mut Contents, head: SaveHead, body: &[u8]) {
     contents.write(line_at(HEAD_LINE), &line, u64::MAX);
 }
 
+/// The bytes of the store with this number of such a save.
+pub fn store_of(order: u64, generation: u64) -> [u8; LINE] {
+    [(order as u8).wrapping_add(generation as u8); LINE]
+}
+
 /// Leaves a save without mappings and with as many stores as one holds, to lines from `base` on,
 /// for the firmware that is in force.
 pub fn leave_stores(contents: &mut Contents, base: u64, generation: u64) {
@@ -296,7 +301,7 @@ pub fn leave_stores(contents: &mut Contents, base: u64, generation: u64) {
     let items = (1..=MAX_ITEMS as u64).flat_map(|order| {
         let address = base + (order - 1) * LINE_U64;
         let item = SavedItem { order, address, strobes: u64::MAX, kind: ITEM_STORE, ..SavedItem::default() };
-        [[order as u8; LINE], item.to_bytes()].concat()
+        [store_of(order, generation), item.to_bytes()].concat()
     });
     let body: Vec<u8> = std::iter::repeat_n(0, MAP_ENTRIES * LINE).chain(items).collect();
     let head = SaveHead {

@@ -6,7 +6,7 @@ use nearpm_interface::registers::{self, control, firmware_status, parked_action,
 use nearpm_interface::save::MAX_ITEMS;
 
 use super::super::foreign;
-use super::super::session::{COMMANDS, CONTROL, Card, HOST, MEMORY_ANSWERS};
+use super::super::session::{COMMANDS, CONTROL, Card, HANG_CYCLES, HOST, MEMORY_ANSWERS};
 use super::super::slave::Transfer;
 use super::super::traffic::{PRIVATE_LINES, write_register};
 use super::{ANOTHER, PAGE_BYTES, stored};
@@ -94,13 +94,16 @@ impl Card<'_> {
             assert_eq!(replayed, boot * MAX_ITEMS as u32, "items that were replayed");
             for item in 0..MAX_ITEMS as u64 {
                 let line = self.memory.contents.line(base + item * LINE_U64);
-                assert_eq!(line, [item as u8 + 1; 64], "a store of the save");
+                assert_eq!(line, foreign::store_of(item + 1, boot.into()), "a store of the save");
             }
         }
         // The power goes while the card notes that an item is done.
         self.boot_with_stores(base, WHOLE_SAVES + 1);
         let before = self.register(registers::REPLAYED);
-        while self.register(registers::REPLAYED) == before {}
+        let end = self.tally.cycles + HANG_CYCLES;
+        while self.register(registers::REPLAYED) == before {
+            assert!(self.tally.cycles < end, "nothing of the save is replayed");
+        }
     }
 
     /// Shuts the card down and resets it on a save of stores, which it then replays.

@@ -179,7 +179,9 @@ fn main() -> Result<(), Error> {
     let asked = std::env::args().nth(1).unwrap_or_default();
     let of = |mechanism| [(Some(mechanism), Engine::Cpu), (Some(mechanism), Engine::Card)];
     let ways = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of));
-    let named = |(by, engine)| (by, engine, format!("{}, {engine:?}", by.map_or("record", Mechanism::name)));
+    let named = |(by, engine): (Option<Mechanism>, Engine)| {
+        (by, engine, format!("{}, {engine:?}", by.map_or("record", Mechanism::name)))
+    };
     let ways: Vec<_> = ways.map(named).filter(|(_, _, name)| name.contains(&asked)).collect();
     assert!(!ways.is_empty(), "no way has \"{asked}\" in its name");
     let heads: Vec<String> = THREADS.iter().map(|threads| format!("{threads:>8}")).collect();

@@ -6,7 +6,7 @@ use nearpm_interface::geometry::{
     ADDRESS_BITS, FIRMWARE_BASE, FIRMWARE_SLOT_BYTES, LINE_U64, MAP_ENTRIES, PARKED_COMMANDS, POOLS_BASE, SAVE_BASE,
 };
 use nearpm_interface::registers::{self, control, firmware_status, parked_action, state};
-use nearpm_interface::save::{ARM_LINE, HEAD_LINE, SaveHead};
+use nearpm_interface::save::{ARM_LINE, ArmWord, HEAD_LINE, SaveHead};
 use nearpm_sim::bench::provisioned;
 use nearpm_verilate::{Instance, Library, Port};
 use rand::seq::IndexedRandom;
@@ -149,7 +149,7 @@ pub(super) struct Card<'a> {
     talks: bool,
     /// Stores of this card's own were lost before its last reset.
     lost_before: bool,
-    /// Head of the save that its last boot found.
+    /// Head of the save that its last boot was to replay; without a save all is 0.
     found: SaveHead,
 }
 
@@ -467,14 +467,18 @@ impl Card<'_> {
             self.plan.energy.get_or_insert(4000);
         }
         let ends = [state::OPEN, state::LOSS, state::FIRMWARE_MISSING, state::NO_FIRMWARE];
+        let mut acknowledged = false;
         for _ in 0..8 {
             let found = self.until(&ends);
-            self.compare_lost(found);
+            self.compare_lost(found, acknowledged);
             match found {
                 state::OPEN => return true,
                 state::NO_FIRMWARE => self.load_any(),
                 state::FIRMWARE_MISSING if self.rng.random() => self.load_any(),
-                _ => self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS),
+                _ => {
+                    self.set_register(registers::CONTROL, control::ACKNOWLEDGE_LOSS);
+                    acknowledged = true;
+                }
             }
             self.leaves(found);
         }
@@ -491,14 +495,19 @@ impl Card<'_> {
     }
 
     /// Whether what a boot says of lost stores is what the save said whose boot it was, and those
-    /// of its stores that memory refuses. No card opens over them.
-    fn compare_lost(&mut self, found: u32) {
+    /// of its stores that memory refuses. No card opens over them, or over a save that tells of
+    /// some, unless a loss was acknowledged.
+    fn compare_lost(&mut self, found: u32, acknowledged: bool) {
         let lost = self.register(registers::STORES_LOST);
+        let head = self.found;
+        if found == state::OPEN && !acknowledged {
+            let tells = head.stores_lost;
+            assert_eq!(tells, 0, "no store was lost, says a card behind a save that tells of {tells}");
+        }
         if lost == 0 || self.lost_before {
             return;
         }
         assert!(found == state::LOSS, "state {found} hides that {lost} stores were lost");
-        let head = self.found;
         let in_the_replay = lost.checked_sub(head.stores_lost);
         let told = in_the_replay.is_some_and(|more| more <= u32::from(head.items));
         assert!(told, "{lost} lost stores behind a save of {} items that tells of {}", head.items, head.stores_lost);
@@ -627,9 +636,14 @@ impl Card<'_> {
     }
 }
 
-/// The head of the save that lies in a memory.
+/// The head of the save that a boot on this memory is to replay.
 fn saved_head(contents: &Contents) -> SaveHead {
-    SaveHead::from_bytes(&contents.line(SAVE_BASE + HEAD_LINE as u64 * LINE_U64))
+    let line = |number: usize| contents.line(SAVE_BASE + number as u64 * LINE_U64);
+    let arm = u64::from_le_bytes(line(ARM_LINE)[..8].try_into().expect("eight bytes"));
+    match ArmWord::decode(arm) {
+        Some(ArmWord::Running(_)) => SaveHead::from_bytes(&line(HEAD_LINE)),
+        _ => SaveHead::default(),
+    }
 }
 
 /// The private line that a transfer is about.

@@ -1,19 +1,22 @@
-//! The baselines that are no pools with a mechanism: lean undo logging in place, and a working
-//! copy, each against the programs' models; and the former behind power cuts, so that it is no
+//! The nine programs on what is no pool by offsets: lean undo logging, and direct pools on a working
+//! copy and in place, each against the programs' models and behind power cuts, so that none is a
 //! baseline that pays for less than it promises.
 
 mod cuts;
 
 use cuts::{Survivor, survivors};
 use nearpm::direct::DirectPool;
-use nearpm::memory::{Memory, TestMemory, VolatileMemory};
-use nearpm::{Error, Options};
+use nearpm::memory::{Image, Memory, TestMemory, VolatileMemory};
+use nearpm::{Error, Mode, Options};
 use nearpm_workloads::programs::ycsb::Mix;
 use nearpm_workloads::programs::{Inputs, Program, Rows, Setup, Workload};
 use nearpm_workloads::run::{self, Progress};
 use nearpm_workloads::store::{Lean, Store};
 
 const LOG_BYTES: u64 = 64 << 10;
+
+/// Views of a direct pool.
+const MODES: [Mode; 2] = [Mode::WorkingCopy, Mode::InPlace];
 
 fn small(program: Program, seed: u64) -> Box<dyn Workload> {
     program.make(&Setup { inputs: Inputs::Corrected, seed, count: 24, share: Setup::SMALLEST, mix: Mix::W1 })
@@ -79,13 +82,23 @@ fn lean_undo_agrees_with_the_models_and_is_there_when_opened_again() {
     }
 }
 
+/// Bytes of a direct pool for a program.
+fn pool_bytes(program: &dyn Workload) -> usize {
+    (bytes(program) + (2 << 20)) as usize
+}
+
 #[test]
-fn a_working_copy_agrees_with_the_models() {
-    for program in Program::ALL {
-        let (name, program) = (program.name(), small(program, 1));
-        let memory = VolatileMemory::new((bytes(&*program) + (8 << 20)) as usize);
-        let pool = DirectPool::create_in(Box::new(memory), &Options::new()).expect("it fits");
-        agrees_with_the_model(&pool, &*program, name);
+fn direct_pools_agree_with_the_models_in_both_modes_and_are_there_when_opened_again() {
+    for (program, mode) in Program::ALL.into_iter().flat_map(|program| MODES.map(|mode| (program, mode))) {
+        let (name, program) = (format!("{} {mode:?}", program.name()), small(program, 1));
+        let memory = TestMemory::new(pool_bytes(&*program));
+        let options = Options::new().mode(mode);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &options).expect("it fits");
+        assert_eq!(pool.mode(), mode);
+        agrees_with_the_model(&pool, &*program, &name);
+        pool.close().expect("it closes");
+        let pool = DirectPool::open_in(Box::new(memory), &options).expect("it opens");
+        assert!(rows(&pool, &*program) == Some(program.after(program.count())), "{name} opened again");
     }
 }
 
@@ -116,37 +129,50 @@ impl Memory for Unfenced {
     }
 }
 
-/// Cuts the power at many events of a program, on a memory whose lines are evicted at any time, and
-/// gives how many of the cuts left something that is neither what was acknowledged nor that with
-/// the transaction in flight; and how many there were.
-fn lost_in_cuts<M: Memory>(program: Program, seed: u64, over: impl Fn(TestMemory) -> M) -> (usize, usize) {
-    let program = small(program, seed);
+/// Cuts the power at many events of a program on a store, on a memory whose lines are evicted at any
+/// time, and gives how many of the cuts left something that is neither what was acknowledged nor that
+/// with the transaction in flight; and how many there were.
+fn lost_in_cuts<S: Store>(
+    (program, bytes): (&dyn Workload, usize),
+    seed: u64,
+    create: impl Fn(TestMemory) -> S,
+    open: impl Fn(&Image) -> Box<dyn Store>,
+) -> (usize, usize) {
     let fresh = |memory: &TestMemory| {
-        let lean = Lean::create(over(memory.clone()), LOG_BYTES).expect("it fits");
-        program.create(&lean).expect("it fits");
+        let store = create(memory.clone());
+        program.create(&store).expect("it fits");
         // What the making of it has left undone is not what is tested.
-        lean.memory().drain().expect("it drains");
-        lean
+        memory.drain().expect("it drains");
+        store
     };
-    let run = |lean: &Lean<M>, progress: &Progress| {
-        let one = |number: usize| apply(lean, &*program, number);
+    let run = |store: &S, progress: &Progress| {
+        let one = |number: usize| apply(store, program, number);
         run::durable(program.count(), progress, one).expect("they fit");
     };
-    let survivors = survivors(seed, 60, bytes(&*program) as usize, fresh, run);
+    let survivors = survivors(seed, 60, bytes, fresh, run);
     let is_lost = |survivor: &Survivor| {
-        let lean = Lean::open(VolatileMemory::from_bytes(survivor.image.clone()), LOG_BYTES).expect("it opens");
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rows(&lean, &*program)));
+        let store = open(&survivor.image);
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rows(&*store, program)));
         let is = |count: usize| found.as_ref().is_ok_and(|found| *found == Some(program.after(count)));
         !(is(survivor.acknowledged) || is(survivor.started))
     };
     (survivors.iter().filter(|survivor| is_lost(survivor)).count(), survivors.len())
 }
 
+fn lost_by_lean_undo<M: Memory + 'static>(program: Program, seed: u64, over: fn(TestMemory) -> M) -> (usize, usize) {
+    let program = small(program, seed);
+    let create = |memory| Lean::create(over(memory), LOG_BYTES).expect("it fits");
+    let open = |image: &Image| -> Box<dyn Store> {
+        Box::new(Lean::open(VolatileMemory::from_bytes(image.clone()), LOG_BYTES).expect("it opens"))
+    };
+    lost_in_cuts((&*program, bytes(&*program) as usize), seed, create, open)
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_done_in_lean_undo() {
     for program in [Program::Btree, Program::Hashmap, Program::Tatp, Program::Memcached, Program::Pmemkv] {
         for seed in 1..=3 {
-            let (lost, cuts) = lost_in_cuts(program, seed, |memory| memory);
+            let (lost, cuts) = lost_by_lean_undo(program, seed, |memory| memory);
             assert!(cuts >= 60, "{}: {cuts} cuts", program.name());
             assert_eq!(lost, 0, "{}, seed {seed}, of {cuts} cuts", program.name());
         }
@@ -155,6 +181,22 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_in_lean_undo() {
 
 #[test]
 fn lean_undo_without_its_fences_loses_something() {
-    let lost: usize = (1..=3).map(|seed| lost_in_cuts(Program::Btree, seed, Unfenced).0).sum();
+    let lost: usize = (1..=3).map(|seed| lost_by_lean_undo(Program::Btree, seed, Unfenced).0).sum();
     assert!(lost > 0);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_is_half_done_in_direct_pools_of_both_modes() {
+    for (program, mode) in Program::ALL.into_iter().flat_map(|program| MODES.map(|mode| (program, mode))) {
+        let (name, program) = (program.name(), small(program, 1));
+        let options = Options::new().mode(mode);
+        let create = |memory| DirectPool::create_in(Box::new(memory), &options).expect("it fits");
+        let open = |image: &Image| -> Box<dyn Store> {
+            let memory = TestMemory::from_image(image.clone());
+            Box::new(DirectPool::open_in(Box::new(memory), &options).expect("it opens"))
+        };
+        let (lost, cuts) = lost_in_cuts((&*program, pool_bytes(&*program)), 1, create, open);
+        assert!(cuts >= 60, "{name} {mode:?}: {cuts} cuts");
+        assert_eq!(lost, 0, "{name} {mode:?}, of {cuts} cuts");
+    }
 }

@@ -114,7 +114,7 @@ fn cut_cards(scheme: &Scheme, accesses: Option<u64>) -> Result<(Left, u64)> {
 }
 
 fn cuts(scheme: &Scheme) -> Result<Vec<Left>> {
-    if scheme.cards == 0 {
+    if scheme.is_in_memory() {
         return cut_memory(scheme);
     }
     let (_, accesses) = cut_cards(scheme, None)?;
@@ -124,7 +124,7 @@ fn cuts(scheme: &Scheme) -> Result<Vec<Left>> {
 /// Opens media with the library that left them, and gives what it found: what was recovered and
 /// what the pool holds.
 fn recovered(scheme: &Scheme, media: &[Vec<u8>]) -> Result<(nearpm::Recovery, String)> {
-    let machine = Machine::with(media.to_vec(), scheme.cards == 0);
+    let machine = Machine::with(media.to_vec(), scheme);
     let pool = schemes::open(scheme.way, &machine)?;
     Ok((pool.recovery(), pool.read()?))
 }

@@ -23,30 +23,52 @@ const ID: u32 = 7;
 pub enum Way {
     /// A [`Pool`], with the copies made by the processor, or else by the card.
     Mechanism(Mechanism, Engine),
-    /// A [`DirectPool`].
+    /// A [`DirectPool`] by packed records (in place: undo records).
     Direct(Mode),
+    /// A [`DirectPool`] on a working copy whose commits a mechanism brings home, by the processor or
+    /// by the card.
+    Commands(Mechanism, Engine),
 }
 
-/// How a pool is used, and on how many cards; 0 for the processor's memory.
+/// Where a pool lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// The processor's memory.
+    Memory,
+    /// The same, made durable as a file is: by one call for all of it, so that long values are
+    /// written once and logs have segments of the second version.
+    File,
+    Card,
+    TwoCards,
+}
+
+/// How a pool is used, and where it lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheme {
     pub way: Way,
-    pub cards: usize,
+    pub place: Place,
+    /// Since which of the commits that left images there are some of it.
+    pub since: usize,
 }
 
 /// All of them.
 pub fn all() -> Vec<Scheme> {
-    let mechanisms =
-        |engine, cards| Mechanism::ALL.map(move |mechanism| Scheme { way: Way::Mechanism(mechanism, engine), cards });
-    let direct = |mode, cards| Scheme { way: Way::Direct(mode), cards };
-    let direct = [direct(Mode::WorkingCopy, 0), direct(Mode::InPlace, 0), direct(Mode::WorkingCopy, 1)];
-    let on_processor = mechanisms(Engine::Cpu, 0);
-    on_processor
-        .into_iter()
-        .chain(mechanisms(Engine::Card, 1))
-        .chain(mechanisms(Engine::Card, 2))
-        .chain(direct)
-        .collect()
+    use Place::{Card, File, Memory, TwoCards};
+    let by = |way: fn(Mechanism, Engine) -> Way, engine, place, since| {
+        Mechanism::ALL.map(move |mechanism| Scheme { way: way(mechanism, engine), place, since })
+    };
+    let direct = |mode, place, since| Scheme { way: Way::Direct(mode), place, since };
+    let mut all = Vec::new();
+    all.extend(by(Way::Mechanism, Engine::Cpu, Memory, 0));
+    all.extend(by(Way::Mechanism, Engine::Card, Card, 0));
+    all.extend(by(Way::Mechanism, Engine::Card, TwoCards, 0));
+    all.extend(
+        [(Mode::WorkingCopy, Memory), (Mode::InPlace, Memory), (Mode::WorkingCopy, Card)].map(|(m, p)| direct(m, p, 0)),
+    );
+    all.extend([Mode::WorkingCopy, Mode::InPlace].map(|mode| direct(mode, File, 3)));
+    all.extend(by(Way::Commands, Engine::Cpu, Memory, 3));
+    all.extend(by(Way::Commands, Engine::Card, Card, 3));
+    all
 }
 
 impl Scheme {
@@ -55,8 +77,20 @@ impl Scheme {
         let way = match self.way {
             Way::Mechanism(mechanism, _) => mechanism.name(),
             Way::Direct(mode) => mode.name(),
+            Way::Commands(mechanism, _) => &format!("working-copy-{}", mechanism.name()),
         };
-        format!("{way}-{}", ["memory", "card", "two-cards"][self.cards])
+        let place = match self.place {
+            Place::Memory => "memory",
+            Place::File => "file",
+            Place::Card => "card",
+            Place::TwoCards => "two-cards",
+        };
+        format!("{way}-{place}")
+    }
+
+    /// Whether it lies in no card.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.place, Place::Memory | Place::File)
     }
 
     /// Whether a transaction is durable when it returns.
@@ -74,18 +108,20 @@ pub enum Machine {
 impl Machine {
     /// One for pools of a scheme, with blank media.
     pub fn blank(scheme: &Scheme) -> Machine {
-        match scheme.cards {
-            0 => Machine::with(vec![vec![0; BYTES as usize]], true),
-            1 => Machine::with(vec![vec![0; 2 << 20]], false),
-            cards => Machine::with(vec![vec![0; 4 << 20]; cards], false),
-        }
+        let media = match scheme.place {
+            Place::Memory | Place::File => vec![vec![0; BYTES as usize]],
+            Place::Card => vec![vec![0; 2 << 20]],
+            Place::TwoCards => vec![vec![0; 4 << 20]; 2],
+        };
+        Machine::with(media, scheme)
     }
 
-    /// One that powers up with media: of the processor's memory, or of cards.
-    pub fn with(media: Vec<Vec<u8>>, is_memory: bool) -> Machine {
-        if is_memory {
+    /// One that powers up with the media of a scheme.
+    pub fn with(media: Vec<Vec<u8>>, scheme: &Scheme) -> Machine {
+        if scheme.is_in_memory() {
             let image = media.into_iter().next().expect("there is a memory");
-            return Machine::Memory(TestMemory::from_image(image).evict(7, 11));
+            let memory = TestMemory::from_image(image).evict(7, 11);
+            return Machine::Memory(if scheme.place == Place::File { memory.one_domain() } else { memory });
         }
         let supply = Some(Arc::new(AtomicBool::new(true)));
         let mock = |(seed, medium): (usize, Vec<u8>)| {
@@ -122,54 +158,51 @@ pub enum Opened {
     Direct(Box<DirectPool>),
 }
 
-/// Small logs, and epochs of a few transactions.
-fn options(mechanism: Mechanism, engine: Engine) -> Options {
-    let options = Options::new().mechanism(mechanism).engine(engine);
-    options.lanes(2).ring_bytes(64 << 10).spare_pages(24).epoch_ops(3).id(ID)
-}
-
-fn direct_options(mode: Mode) -> Options {
-    Options::new().mode(mode).id(ID)
+/// Options of a way: with a mechanism small logs, and epochs of a few transactions.
+fn options(way: Way) -> Options {
+    let by = |mechanism, engine| {
+        let options = Options::new().mechanism(mechanism).engine(engine);
+        options.lanes(2).ring_bytes(64 << 10).spare_pages(24).epoch_ops(3)
+    };
+    let options = match way {
+        Way::Mechanism(mechanism, engine) => by(mechanism, engine),
+        Way::Direct(mode) => Options::new().mode(mode),
+        Way::Commands(mechanism, engine) => by(mechanism, engine).mode(Mode::WorkingCopy),
+    };
+    options.id(ID)
 }
 
 /// Makes a pool that fills the machine's memory, or one on its cards.
 pub fn create(way: Way, machine: &Machine) -> Result<Opened, Error> {
     let bytes_on = |names: &[cards::Registered]| if names.len() > 1 { STRIPED_BYTES } else { BYTES };
-    let opened = match (way, machine) {
-        (Way::Mechanism(mechanism, engine), Machine::Memory(memory)) => {
-            Opened::mechanism(options(mechanism, engine).create_in(Box::new(memory.clone()))?)
+    let options = options(way);
+    match (way, machine) {
+        (Way::Mechanism(..), Machine::Memory(memory)) => {
+            options.create_in(Box::new(memory.clone())).map(Opened::mechanism)
         }
-        (Way::Mechanism(mechanism, engine), Machine::Cards { names, .. }) => {
-            Opened::mechanism(options(mechanism, engine).create(&Machine::location(names), bytes_on(names))?)
+        (Way::Mechanism(..), Machine::Cards { names, .. }) => {
+            options.create(&Machine::location(names), bytes_on(names)).map(Opened::mechanism)
         }
-        (Way::Direct(mode), Machine::Memory(memory)) => {
-            Opened::direct(DirectPool::create_in(Box::new(memory.clone()), &direct_options(mode))?)
+        (_, Machine::Memory(memory)) => DirectPool::create_in(Box::new(memory.clone()), &options).map(Opened::direct),
+        (_, Machine::Cards { names, .. }) => {
+            DirectPool::create(&Machine::location(names), bytes_on(names), &options).map(Opened::direct)
         }
-        (Way::Direct(mode), Machine::Cards { names, .. }) => {
-            let (location, bytes) = (Machine::location(names), bytes_on(names));
-            Opened::direct(DirectPool::create(&location, bytes, &direct_options(mode))?)
-        }
-    };
-    Ok(opened)
+    }
 }
 
 /// Opens the pool that a machine has.
 pub fn open(way: Way, machine: &Machine) -> Result<Opened, Error> {
-    let opened = match (way, machine) {
-        (Way::Mechanism(mechanism, engine), Machine::Memory(memory)) => {
-            Opened::mechanism(options(mechanism, engine).open_in(Box::new(memory.clone()))?)
+    let options = options(way);
+    match (way, machine) {
+        (Way::Mechanism(..), Machine::Memory(memory)) => {
+            options.open_in(Box::new(memory.clone())).map(Opened::mechanism)
         }
-        (Way::Mechanism(mechanism, engine), Machine::Cards { names, .. }) => {
-            Opened::mechanism(options(mechanism, engine).open(&Machine::location(names))?)
+        (Way::Mechanism(..), Machine::Cards { names, .. }) => {
+            options.open(&Machine::location(names)).map(Opened::mechanism)
         }
-        (Way::Direct(mode), Machine::Memory(memory)) => {
-            Opened::direct(DirectPool::open_in(Box::new(memory.clone()), &direct_options(mode))?)
-        }
-        (Way::Direct(mode), Machine::Cards { names, .. }) => {
-            Opened::direct(DirectPool::open(&Machine::location(names), &direct_options(mode))?)
-        }
-    };
-    Ok(opened)
+        (_, Machine::Memory(memory)) => DirectPool::open_in(Box::new(memory.clone()), &options).map(Opened::direct),
+        (_, Machine::Cards { names, .. }) => DirectPool::open(&Machine::location(names), &options).map(Opened::direct),
+    }
 }
 
 impl Opened {

@@ -37,8 +37,8 @@ pub struct PmdkArguments {
     /// Insertions into each map; the least is also that of the other programs
     #[arg(long, value_delimiter = ',', default_value = "10000,100000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     ops: Vec<u64>,
-    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, threads [default:
-    /// all]
+    /// Programs: btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, session, threads
+    /// [default: all]
     #[arg(long, value_delimiter = ',', value_parser = selection)]
     programs: Vec<Selection>,
     /// Folder on a disk, for pools that are made durable by msync
@@ -137,7 +137,7 @@ mod tests {
         let error = selection("ctree").expect_err("there is no such program").to_string();
         assert_eq!(
             error,
-            "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, threads"
+            "there is no program ctree, only btree, rbtree, skiplist, hashmap, adds, alloc, persists, calls, session, threads"
         );
         assert_eq!(selection("threads").expect("a program"), Selection::Threads);
     }

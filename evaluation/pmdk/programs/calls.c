@@ -2,7 +2,12 @@
  * Single calls of the interface, one kind a run: `--variant` says which, of `--bytes` where that
  * means something. What a call has left is checked twice: in the pool as it is, and in the pool
  * that was closed and opened again.
+ *
+ * With `--steps` many kinds, one after the other in one pool, as a program that does all of them
+ * meets them. Each prints its line, and is checked in the pool as it is; behind it the pool is as
+ * it was, but for the objects that the last ones visit, close and open.
  */
+#define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +15,13 @@
 #include "pool.h"
 
 #define TYPE_OBJECT 1
-/* Places that operations take in turn. */
+/* Places that operations take in turn, and what they have of a session's pool at most. */
 #define PLACES 100
+#define SESSION_PLACES 1000
+#define SESSION_PLACES_BYTES ((size_t)512 << 10)
 #define LINE 64
+/* What copies are made of in turn. */
+#define SOURCES 4
 /* Lines that are flushed before one drain. */
 #define FLUSHED 8
 /* Words that are set by one publication. */
@@ -46,6 +55,7 @@ struct calls {
     PMEMobjpool *pool;
     struct root *root;
     char *places;
+    uint64_t count; /* of places */
     char *source;
     PMEMoid first;
 };
@@ -57,6 +67,8 @@ struct variant {
     /* Fails unless everything is as the operations left it. */
     void (*check)(struct calls *);
     bool own_marks;
+    /* What it leaves is there for the next step. */
+    bool stays;
 };
 
 static unsigned char filling(uint64_t op)
@@ -73,19 +85,19 @@ static void wants(const char *what, const void *found, int byte, size_t bytes)
 
 static char *place(const struct calls *calls, uint64_t op)
 {
-    return calls->places + op % PLACES * calls->options->bytes;
+    return calls->places + op % calls->count * calls->options->bytes;
 }
 
 /* The last operation that was at a place; UINT64_MAX for none. */
 static uint64_t last_at(const struct calls *calls, uint64_t index)
 {
     uint64_t ops = calls->options->ops;
-    return index >= ops ? UINT64_MAX : index + (ops - 1 - index) / PLACES * PLACES;
+    return index >= ops ? UINT64_MAX : index + (ops - 1 - index) / calls->count * calls->count;
 }
 
 static void check_places(const struct calls *calls, unsigned char (*wanted)(uint64_t))
 {
-    for (uint64_t index = 0; index < PLACES; index++) {
+    for (uint64_t index = 0; index < calls->count; index++) {
         uint64_t op = last_at(calls, index);
         wants("a place", place(calls, index), op == UINT64_MAX ? 0 : wanted(op), calls->options->bytes);
     }
@@ -116,6 +128,19 @@ static void must(int code)
         fail("a call failed: %s", pmemobj_errormsg());
 }
 
+static void alloc_one(struct calls *calls)
+{
+    must(pmemobj_alloc(calls->pool, &calls->root->object, calls->options->bytes, TYPE_OBJECT, NULL, NULL));
+}
+
+static void alloc(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++) {
+        alloc_one(calls);
+        pmemobj_free(&calls->root->object);
+    }
+}
+
 static void zalloc_one(struct calls *calls)
 {
     must(pmemobj_zalloc(calls->pool, &calls->root->object, calls->options->bytes, TYPE_OBJECT));
@@ -129,15 +154,17 @@ static void zalloc(struct calls *calls)
     }
 }
 
-/* Memory that others have filled is zeros again. */
-static void check_zeroed(struct calls *calls, PMEMoid (*make)(struct calls *))
+/* Objects hold what was stored to them, none the bytes of another; and memory that others have
+ * filled is zeros again where it was asked for so. */
+static void check_made(struct calls *calls, PMEMoid (*make)(struct calls *), bool zeroed)
 {
     PMEMoid objects[LIVE];
     check_objects(calls, 0);
     for (int turn = 0; turn < 2; turn++) {
         for (int i = 0; i < LIVE; i++) {
             objects[i] = make(calls);
-            wants("a zeroed object", pmemobj_direct(objects[i]), 0, calls->options->bytes);
+            if (zeroed)
+                wants("a zeroed object", pmemobj_direct(objects[i]), 0, calls->options->bytes);
             pmemobj_memset_persist(calls->pool, pmemobj_direct(objects[i]), i + 1, calls->options->bytes);
         }
         for (int i = 0; i < LIVE; i++) {
@@ -148,7 +175,18 @@ static void check_zeroed(struct calls *calls, PMEMoid (*make)(struct calls *))
     check_objects(calls, 0);
 }
 
-static PMEMoid take_object(struct calls *calls)
+static PMEMoid take_allocated(struct calls *calls)
+{
+    alloc_one(calls);
+    return calls->root->object;
+}
+
+static void check_alloc(struct calls *calls)
+{
+    check_made(calls, take_allocated, false);
+}
+
+static PMEMoid take_zeroed(struct calls *calls)
 {
     zalloc_one(calls);
     return calls->root->object;
@@ -156,18 +194,28 @@ static PMEMoid take_object(struct calls *calls)
 
 static void check_zalloc(struct calls *calls)
 {
-    check_zeroed(calls, take_object);
+    check_made(calls, take_zeroed, true);
 }
 
-static PMEMoid tx_zalloc_one(struct calls *calls)
+static PMEMoid tx_make(struct calls *calls, PMEMoid (*make)(size_t, uint64_t))
 {
     PMEMoid object = OID_NULL, *to = &object;
     TX_BEGIN(calls->pool) {
-        *to = pmemobj_tx_zalloc(calls->options->bytes, TYPE_OBJECT);
+        *to = make(calls->options->bytes, TYPE_OBJECT);
     } TX_ONABORT {
         fail("a transaction was aborted: %s", pmemobj_errormsg());
     } TX_END
     return *to;
+}
+
+static PMEMoid tx_alloc_one(struct calls *calls)
+{
+    return tx_make(calls, pmemobj_tx_alloc);
+}
+
+static PMEMoid tx_zalloc_one(struct calls *calls)
+{
+    return tx_make(calls, pmemobj_tx_zalloc);
 }
 
 static void tx_free_one(struct calls *calls, PMEMoid object)
@@ -179,6 +227,17 @@ static void tx_free_one(struct calls *calls, PMEMoid object)
     } TX_END
 }
 
+static void tx_alloc(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++)
+        tx_free_one(calls, tx_alloc_one(calls));
+}
+
+static void check_tx_alloc(struct calls *calls)
+{
+    check_made(calls, tx_alloc_one, false);
+}
+
 static void tx_zalloc(struct calls *calls)
 {
     for (uint64_t op = 0; op < calls->options->ops; op++)
@@ -187,7 +246,7 @@ static void tx_zalloc(struct calls *calls)
 
 static void check_tx_zalloc(struct calls *calls)
 {
-    check_zeroed(calls, tx_zalloc_one);
+    check_made(calls, tx_zalloc_one, true);
 }
 
 static int fill(PMEMobjpool *pool, void *object, void *argument)
@@ -261,6 +320,31 @@ static void check_reserved(struct calls *calls)
     check_objects(calls, 1);
 }
 
+/* Published without a place that names it, and freed by its identifier: all but the last. */
+static void publish(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++) {
+        struct pobj_action action;
+        PMEMoid object = pmemobj_reserve(calls->pool, &action, calls->options->bytes, TYPE_OBJECT);
+        if (OID_IS_NULL(object))
+            fail("nothing was reserved: %s", pmemobj_errormsg());
+        uint64_t *word = pmemobj_direct(object);
+        *word = op;
+        pmemobj_persist(calls->pool, word, sizeof *word);
+        must(pmemobj_publish(calls->pool, &action, 1));
+        if (op + 1 < calls->options->ops)
+            pmemobj_free(&object);
+    }
+}
+
+static void check_published(struct calls *calls)
+{
+    check_objects(calls, 1);
+    const uint64_t *word = pmemobj_direct(pmemobj_first(calls->pool));
+    if (word == NULL || *word != calls->options->ops - 1)
+        fail("the published object is not the last one");
+}
+
 static void set_values(struct calls *calls)
 {
     for (uint64_t op = 0; op < calls->options->ops; op++) {
@@ -313,6 +397,82 @@ static void check_list(struct calls *calls)
 
 /* Bytes */
 
+/* The first line of a place is stored to, and all of it is named, as programs do with whole
+ * structures. */
+static void persist(struct calls *calls)
+{
+    size_t bytes = calls->options->bytes, changed = bytes < LINE ? bytes : LINE;
+    for (uint64_t op = 0; op < calls->options->ops; op++) {
+        memset(place(calls, op), filling(op), changed);
+        pmemobj_persist(calls->pool, place(calls, op), bytes);
+    }
+}
+
+static void check_persisted(struct calls *calls)
+{
+    size_t bytes = calls->options->bytes, changed = bytes < LINE ? bytes : LINE;
+    for (uint64_t index = 0; index < calls->count; index++) {
+        uint64_t op = last_at(calls, index);
+        wants("a place", place(calls, index), op == UINT64_MAX ? 0 : filling(op), changed);
+        wants("what no operation changed", place(calls, index) + changed, 0, bytes - changed);
+    }
+}
+
+/* A word is loaded and stored: on processors whose write-backs drop the line from the cache, the
+ * load misses where the program loads what was written back. */
+static void increment(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++) {
+        ++*(uint64_t *)place(calls, op);
+        pmemobj_persist(calls->pool, place(calls, op), calls->options->bytes);
+    }
+}
+
+static void increment_drain(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++) {
+        if (op % FLUSHED == 0 && op != 0)
+            pmemobj_drain(calls->pool);
+        ++*(uint64_t *)place(calls, op);
+        pmemobj_flush(calls->pool, place(calls, op), calls->options->bytes);
+    }
+    pmemobj_drain(calls->pool);
+}
+
+static void check_incremented(struct calls *calls)
+{
+    for (uint64_t index = 0; index < calls->count; index++) {
+        uint64_t ops = calls->options->ops, wanted = index >= ops ? 0 : (ops - 1 - index) / calls->count + 1;
+        uint64_t found = *(uint64_t *)place(calls, index);
+        if (found != wanted)
+            fail("a word was incremented %zu times, not %zu", (size_t)found, (size_t)wanted);
+    }
+}
+
+/* Few sources, which stay in a near cache. */
+static unsigned char copied(uint64_t op)
+{
+    return filling(op % SOURCES);
+}
+
+static void memcpy_persist(struct calls *calls)
+{
+    size_t bytes = calls->options->bytes;
+    for (uint64_t op = 0; op < calls->options->ops; op++)
+        pmemobj_memcpy_persist(calls->pool, place(calls, op), calls->source + op % SOURCES * bytes, bytes);
+}
+
+static void check_copied(struct calls *calls)
+{
+    check_places(calls, copied);
+}
+
+static void memset_persist(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++)
+        pmemobj_memset_persist(calls->pool, place(calls, op), filling(op), calls->options->bytes);
+}
+
 static void flush_drain(struct calls *calls)
 {
     size_t bytes = calls->options->bytes;
@@ -345,6 +505,22 @@ static void tx_memcpy(struct calls *calls)
         tx_memcpy_one(calls, op);
 }
 
+static void add_one(struct calls *calls, uint64_t op)
+{
+    TX_BEGIN(calls->pool) {
+        pmemobj_tx_add_range_direct(place(calls, op), calls->options->bytes);
+        memset(place(calls, op), filling(op), calls->options->bytes);
+    } TX_ONABORT {
+        fail("a transaction was aborted: %s", pmemobj_errormsg());
+    } TX_END
+}
+
+static void add(struct calls *calls)
+{
+    for (uint64_t op = 0; op < calls->options->ops; op++)
+        add_one(calls, op);
+}
+
 static void abort_one(struct calls *calls, uint64_t op)
 {
     TX_BEGIN(calls->pool) {
@@ -367,7 +543,7 @@ static void abort_all(struct calls *calls)
 
 static void check_untouched(struct calls *calls)
 {
-    wants("what was taken back", calls->places, 0, PLACES * calls->options->bytes);
+    wants("what was taken back", calls->places, 0, calls->count * calls->options->bytes);
 }
 
 static void tx_lock_one(struct calls *calls)
@@ -517,25 +693,34 @@ static void open_pool(struct calls *calls)
 }
 
 static const struct variant VARIANTS[] = {
-    {"zalloc", zalloc, check_zalloc, false},
-    {"tx-zalloc", tx_zalloc, check_tx_zalloc, false},
-    {"construct", construct, check_constructed, false},
-    {"realloc", resize, check_resized, true},
-    {"reserve", reserve, check_reserved, false},
-    {"set-value", set_values, check_values, false},
-    {"list", list, check_list, false},
-    {"flush-drain", flush_drain, check_filled, false},
-    {"tx-memcpy", tx_memcpy, check_filled, false},
-    {"abort", abort_all, check_untouched, false},
-    {"tx-lock", tx_lock, check_counter, false},
-    {"mutex", mutex, check_untouched, false},
-    {"direct", direct, check_untouched, false},
-    {"oid", oid, check_untouched, false},
-    {"type-num", type_num, check_untouched, true},
-    {"pool-by-ptr", pool_by_ptr, check_untouched, false},
-    {"foreach", foreach, check_visited, true},
-    {"close", close_pool, check_counter, true},
-    {"open", open_pool, check_counter, true},
+    {"alloc", alloc, check_alloc, false, false},
+    {"zalloc", zalloc, check_zalloc, false, false},
+    {"tx-alloc", tx_alloc, check_tx_alloc, false, false},
+    {"tx-zalloc", tx_zalloc, check_tx_zalloc, false, false},
+    {"construct", construct, check_constructed, false, false},
+    {"realloc", resize, check_resized, true, false},
+    {"reserve", reserve, check_reserved, false, false},
+    {"publish", publish, check_published, false, false},
+    {"set-value", set_values, check_values, false, false},
+    {"list", list, check_list, false, false},
+    {"persist", persist, check_persisted, false, false},
+    {"increment", increment, check_incremented, false, false},
+    {"increment-drain", increment_drain, check_incremented, false, false},
+    {"memcpy", memcpy_persist, check_copied, false, false},
+    {"memset", memset_persist, check_filled, false, false},
+    {"flush-drain", flush_drain, check_filled, false, false},
+    {"tx-memcpy", tx_memcpy, check_filled, false, false},
+    {"add", add, check_filled, false, false},
+    {"abort", abort_all, check_untouched, false, false},
+    {"tx-lock", tx_lock, check_counter, false, false},
+    {"mutex", mutex, check_untouched, false, false},
+    {"direct", direct, check_untouched, false, false},
+    {"oid", oid, check_untouched, false, false},
+    {"type-num", type_num, check_untouched, true, false},
+    {"pool-by-ptr", pool_by_ptr, check_untouched, false, false},
+    {"foreach", foreach, check_visited, true, true},
+    {"close", close_pool, check_counter, true, true},
+    {"open", open_pool, check_counter, true, true},
 };
 
 static const struct variant *variant_named(const char *name)
@@ -552,29 +737,108 @@ static void work(void *context)
     calls->variant->work(calls);
 }
 
+/* Does the operations of one kind and checks what they have left, in the pool as it is. */
+static void run_kind(struct calls *calls)
+{
+    size_t bytes = calls->options->bytes;
+    calls->source = malloc(251 * bytes);
+    if (calls->source == NULL)
+        fail("no memory");
+    for (uint64_t op = 0; op < 251; op++)
+        memset(calls->source + op * bytes, filling(op), bytes);
+    if (calls->variant->own_marks)
+        work(calls);
+    else
+        bench_run(calls->options, work, (void *[]){calls});
+    calls->variant->check(calls);
+    free(calls->source);
+}
+
+static void report(const struct options *options)
+{
+    pool_report("calls", options->ops, "\"variant\":\"%s\",\"bytes\":%zu", options->variant, options->bytes);
+}
+
+static void make_root(struct calls *calls, size_t bytes_of_places)
+{
+    if (OID_IS_NULL(pmemobj_root(calls->pool, sizeof(struct root) + LINE + bytes_of_places)))
+        fail("no root object: %s", pmemobj_errormsg());
+    find(calls);
+}
+
+/* Everything as it was before the step: but for objects that the next one is to find. */
+static void clear(struct calls *calls)
+{
+    PMEMoid object, next;
+    if (!calls->variant->stays)
+        POBJ_FOREACH_SAFE (calls->pool, object, next)
+            pmemobj_free(&object);
+    struct root *root = calls->root;
+    root->object = OID_NULL;
+    memset(&root->list, 0, sizeof root->list);
+    memset(root->words, 0, sizeof root->words);
+    root->counter = 0;
+    pmemobj_persist(calls->pool, root, sizeof *root);
+    pmemobj_memset_persist(calls->pool, calls->places, 0, calls->count * calls->options->bytes);
+}
+
+/* Takes the next of `KIND:BYTES:OPS,...` off the list; false where there is none. */
+static bool next_step(char **steps, struct options *step)
+{
+    char *text = strsep(steps, ",");
+    if (text == NULL)
+        return false;
+    char *kind = strsep(&text, ":"), *bytes = strsep(&text, ":"), *ops = text;
+    if (bytes == NULL || ops == NULL)
+        fail("--steps takes KIND:BYTES:OPS,...");
+    step->variant = kind;
+    step->bytes = number("steps", bytes, 8, 1 << 24);
+    step->ops = number("steps", ops, 1, UINT32_MAX);
+    return true;
+}
+
+static void session(struct calls *calls)
+{
+    struct options step = *calls->options;
+    char *list = strdup(step.steps), *steps = list;
+    if (list == NULL)
+        fail("no memory");
+    calls->options = &step;
+    make_root(calls, SESSION_PLACES_BYTES);
+    while (next_step(&steps, &step)) {
+        calls->variant = variant_named(step.variant);
+        calls->count = SESSION_PLACES_BYTES / step.bytes;
+        if (calls->count > SESSION_PLACES)
+            calls->count = SESSION_PLACES;
+        bench_reset();
+        run_kind(calls);
+        report(&step);
+        clear(calls);
+    }
+    pmemobj_close(calls->pool);
+    free(list);
+}
+
+static void single(struct calls *calls)
+{
+    calls->variant = variant_named(calls->options->variant);
+    make_root(calls, PLACES * calls->options->bytes);
+    run_kind(calls);
+    pmemobj_close(calls->pool);
+    open_again(calls);
+    find(calls);
+    calls->variant->check(calls);
+    pmemobj_close(calls->pool);
+    report(calls->options);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = options_read(argc, argv);
-    struct calls calls = {.options = &options, .variant = variant_named(options.variant), .pool = pool_create(&options)};
-    calls.source = malloc(251 * options.bytes);
-    if (calls.source == NULL)
-        fail("no memory");
-    for (uint64_t op = 0; op < 251; op++)
-        memset(calls.source + op * options.bytes, filling(op), options.bytes);
-    if (OID_IS_NULL(pmemobj_root(calls.pool, sizeof(struct root) + LINE + PLACES * options.bytes)))
-        fail("no root object: %s", pmemobj_errormsg());
-    find(&calls);
-    if (calls.variant->own_marks)
-        work(&calls);
+    struct calls calls = {.options = &options, .count = PLACES, .pool = pool_create(&options)};
+    if (options.steps != NULL)
+        session(&calls);
     else
-        bench_run(&options, work, (void *[]){&calls});
-    calls.variant->check(&calls);
-    pmemobj_close(calls.pool);
-    open_again(&calls);
-    find(&calls);
-    calls.variant->check(&calls);
-    pmemobj_close(calls.pool);
-    free(calls.source);
-    pool_report("calls", options.ops, "\"variant\":\"%s\",\"bytes\":%zu", options.variant, options.bytes);
+        single(&calls);
     return 0;
 }

@@ -35,7 +35,7 @@ void fail(const char *format, ...)
     exit(EXIT_FAILURE);
 }
 
-static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most)
+uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most)
 {
     char *end;
     errno = 0;
@@ -46,15 +46,15 @@ static uint64_t number(const char *name, const char *text, uint64_t least, uint6
     return value;
 }
 
-enum option_name { POOL, POOL_MIB, VARIANT, OPS, THREADS, BATCH, ADDS, BYTES, SEED, COUNTED };
+enum option_name { POOL, POOL_MIB, VARIANT, STEPS, OPS, THREADS, BATCH, ADDS, BYTES, SEED, COUNTED };
 
 static const struct option LONG_OPTIONS[] = {
     {"pool", required_argument, NULL, POOL},       {"pool-mib", required_argument, NULL, POOL_MIB},
-    {"variant", required_argument, NULL, VARIANT}, {"ops", required_argument, NULL, OPS},
-    {"threads", required_argument, NULL, THREADS}, {"batch", required_argument, NULL, BATCH},
-    {"adds", required_argument, NULL, ADDS},       {"bytes", required_argument, NULL, BYTES},
-    {"seed", required_argument, NULL, SEED},       {"counted", no_argument, NULL, COUNTED},
-    {NULL, 0, NULL, 0},
+    {"variant", required_argument, NULL, VARIANT}, {"steps", required_argument, NULL, STEPS},
+    {"ops", required_argument, NULL, OPS},         {"threads", required_argument, NULL, THREADS},
+    {"batch", required_argument, NULL, BATCH},     {"adds", required_argument, NULL, ADDS},
+    {"bytes", required_argument, NULL, BYTES},     {"seed", required_argument, NULL, SEED},
+    {"counted", no_argument, NULL, COUNTED},       {NULL, 0, NULL, 0},
 };
 
 struct options options_read(int argc, char **argv)
@@ -69,6 +69,7 @@ struct options options_read(int argc, char **argv)
         case POOL: options.pool = optarg; break;
         case POOL_MIB: options.pool_bytes = (size_t)number(text, optarg, 8, 1 << 20) << 20; break;
         case VARIANT: options.variant = optarg; break;
+        case STEPS: options.steps = optarg; break;
         case OPS: options.ops = number(text, optarg, 1, UINT32_MAX); break;
         case THREADS: options.threads = (unsigned)number(text, optarg, 1, 64); break;
         case BATCH: options.batch = (unsigned)number(text, optarg, 1, 4096); break;
@@ -113,6 +114,11 @@ void bench_end(const struct options *options)
     on_processors += between(&begun.processor, &ended.processor);
     if (options->counted)
         raise(SIGSTOP);
+}
+
+void bench_reset(void)
+{
+    on_wall = on_processors = 0;
 }
 
 uint64_t bench_nanoseconds(void)

@@ -16,6 +16,7 @@ struct options {
     const char *pool;   /* path of the pool, which must not exist */
     size_t pool_bytes;  /* its size */
     const char *variant; /* which map, or which kind of allocation */
+    const char *steps;   /* kinds of calls, one after the other: KIND:BYTES:OPS,... */
     uint64_t ops;       /* operations of each thread */
     unsigned threads;   /* threads that run at the same time */
     unsigned batch;     /* operations in an outer transaction */
@@ -36,9 +37,15 @@ __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ..
 void bench_begin(const struct options *options);
 void bench_end(const struct options *options);
 
+/* Forgets the time between marks up to now. */
+void bench_reset(void);
+
 /* Time between marks by the wall's clock, and processor time of all threads, in nanoseconds. */
 uint64_t bench_nanoseconds(void);
 uint64_t bench_processor_nanoseconds(void);
+
+/* A number of a command line from `least` to `most`; exits where it is none, naming the option. */
+uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most);
 
 /* Runs `work(context[i])` on each thread, between the marks; one thread is the caller itself. */
 void bench_run(const struct options *options, void (*work)(void *), void **contexts);

@@ -68,6 +68,56 @@ const CALLS: [(&str, u64); 24] = [
     ("close", 8),
     ("open", 8),
 ];
+/// The steps of a session: kinds of calls, the bytes that they are told of, and how often each is
+/// called. All are of one process and one pool, in this order.
+const SESSION: [(&str, u64, u64); 44] = [
+    ("alloc", 64, 40_000),
+    ("zalloc", 64, 40_000),
+    ("tx-alloc", 64, 40_000),
+    ("tx-zalloc", 64, 40_000),
+    ("alloc", 512, 40_000),
+    ("zalloc", 512, 40_000),
+    ("tx-alloc", 512, 40_000),
+    ("tx-zalloc", 512, 40_000),
+    ("alloc", 4 << 10, 40_000),
+    ("zalloc", 4 << 10, 40_000),
+    ("tx-alloc", 4 << 10, 40_000),
+    ("tx-zalloc", 4 << 10, 40_000),
+    ("alloc", 64 << 10, 5_000),
+    ("zalloc", 64 << 10, 5_000),
+    ("tx-alloc", 64 << 10, 5_000),
+    ("tx-zalloc", 64 << 10, 5_000),
+    ("construct", 64, 40_000),
+    ("realloc", 64, 40_000),
+    ("increment", 64, 100_000),
+    ("persist", 64, 100_000),
+    ("persist", 4 << 10, 20_000),
+    ("increment-drain", 64, 160_000),
+    ("flush-drain", 64, 160_000),
+    ("memcpy", 64, 100_000),
+    ("memcpy", 1 << 10, 50_000),
+    ("memcpy", 64 << 10, 2_000),
+    ("memset", 4 << 10, 20_000),
+    ("publish", 64, 40_000),
+    ("set-value", 8, 40_000),
+    ("list", 8, 20_000),
+    ("add", 8, 40_000),
+    ("add", 1 << 10, 20_000),
+    ("add", 64 << 10, 2_000),
+    ("tx-memcpy", 1 << 10, 20_000),
+    ("abort", 64, 40_000),
+    ("abort", 64 << 10, 3_000),
+    ("tx-lock", 8, 40_000),
+    ("mutex", 8, 400_000),
+    ("direct", 8, 1_000_000),
+    ("oid", 8, 200_000),
+    ("type-num", 8, 400_000),
+    ("foreach", 100, 20_000),
+    ("close", 8, 1),
+    ("open", 8, 1),
+];
+/// MiB of a session's pool.
+const SESSION_POOL: u64 = 512;
 /// Openings and closings of a case.
 const OPENINGS: u64 = 20;
 /// Objects that are gone through.
@@ -128,6 +178,21 @@ impl Case {
         Case { program: Program::Calls, variant: variant.into(), ops, threads: 1, batch: 1, adds: 0, bytes }
     }
 
+    /// The steps of a session, each of at most so many operations.
+    pub fn session(most: u64) -> Vec<Self> {
+        let step = |&(kind, bytes, ops): &(&str, u64, u64)| Case {
+            program: Program::Session,
+            ops: ops.min(most),
+            ..Case::calls(kind, bytes, most)
+        };
+        SESSION.iter().map(step).collect()
+    }
+
+    /// Whether one process runs both, one after the other.
+    pub fn is_one_run_with(&self, other: &Case) -> bool {
+        self.program == Program::Session && other.program == Program::Session
+    }
+
     /// The same with so many threads.
     pub fn on_threads(self, threads: u32) -> Self {
         Case { threads, ..self }
@@ -138,8 +203,19 @@ impl Case {
         Case { batch, ..self }
     }
 
-    /// What the program is told, but for the pool's path.
-    pub fn arguments(&self) -> Vec<String> {
+    /// What the program is told that runs these cases, but for the pool's path.
+    pub fn arguments(run: &[Case]) -> Vec<String> {
+        match run {
+            [case] if case.program != Program::Session => case.arguments_alone(),
+            steps => {
+                let steps: Vec<String> =
+                    steps.iter().map(|step| format!("{}:{}:{}", step.variant, step.bytes, step.ops)).collect();
+                vec![format!("--pool-mib={SESSION_POOL}"), format!("--steps={}", steps.join(","))]
+            }
+        }
+    }
+
+    fn arguments_alone(&self) -> Vec<String> {
         let numbers = [
             ("ops", self.ops),
             ("threads", self.threads.into()),
@@ -163,6 +239,7 @@ impl Case {
             Program::Calls if ["open", "close"].contains(&self.variant.as_str()) => 448 << 20,
             Program::Calls if self.variant == "foreach" => 4 * self.ops * self.bytes,
             Program::Calls => 512 * self.bytes,
+            Program::Session => SESSION_POOL << 20,
         };
         64 + held.div_ceil(1 << 20)
     }
@@ -175,25 +252,9 @@ impl Case {
             (Program::Adds, 1) => format!("1 add of {}", size(self.bytes)),
             (Program::Adds, adds) => format!("{adds} adds of {}", size(self.bytes)),
             (Program::Alloc, _) => format!("{} alloc+free of {}", self.variant, size(self.bytes)),
-            (Program::Persists, _) => match (self.variant.as_str(), self.bytes) {
-                ("persist", 65..) => format!("persist of {}, 64 B changed", size(self.bytes)),
-                ("persist", _) => format!("persist of {}", size(self.bytes)),
-                (copy, _) => format!("{copy}_persist of {}", size(self.bytes)),
-            },
-            (Program::Calls, _) => match self.variant.as_str() {
-                "zalloc" | "tx-zalloc" | "construct" => format!("{}, and free, of {}", self.variant, size(self.bytes)),
-                "reserve" => format!("free, reserve and publish of {}", size(self.bytes)),
-                "realloc" => format!("realloc between {} and {}", size(self.bytes), size(2 * self.bytes)),
-                "set-value" => "publish of 4 set_value".into(),
-                "list" => "list_insert_new, list_remove".into(),
-                "flush-drain" => format!("flush of {}, a drain for 8", size(self.bytes)),
-                "tx-memcpy" => format!("TX_MEMCPY of {}", size(self.bytes)),
-                "abort" => format!("abort with an add of {}", size(self.bytes)),
-                "tx-lock" => "transaction with a lock, 1 add of 8 B".into(),
-                "foreach" => "first, next: an object".into(),
-                "open" | "close" => format!("{} of 512 MiB", self.variant),
-                other => other.into(),
-            },
+            (Program::Persists, _) => self.title_of_call(),
+            (Program::Calls, _) => self.title_of_call(),
+            (Program::Session, _) => format!("session: {}", self.title_of_call()),
         };
         if self.batch > 1 {
             title += &format!(", {} a transaction", self.batch);
@@ -202,6 +263,33 @@ impl Case {
             title += &format!(", {} threads", self.threads);
         }
         title
+    }
+
+    fn title_of_call(&self) -> String {
+        let bytes = size(self.bytes);
+        match (self.variant.as_str(), self.bytes) {
+            ("alloc" | "zalloc" | "tx-alloc" | "tx-zalloc" | "construct", _) => {
+                format!("{}, and free, of {bytes}", self.variant)
+            }
+            ("reserve", _) => format!("free, reserve and publish of {bytes}"),
+            ("publish", _) => format!("reserve, publish and free of {bytes}"),
+            ("realloc", _) => format!("realloc between {bytes} and {}", size(2 * self.bytes)),
+            ("set-value", _) => "publish of 4 set_value".into(),
+            ("list", _) => "list_insert_new, list_remove".into(),
+            ("increment", _) => format!("increment, persist of {bytes}"),
+            ("increment-drain", _) => format!("increment, flush of {bytes}, a drain for 8"),
+            ("persist", 65..) => format!("persist of {bytes}, 64 B changed"),
+            ("persist", _) => format!("persist of {bytes}"),
+            ("memcpy" | "memset", _) => format!("{}_persist of {bytes}", self.variant),
+            ("flush-drain", _) => format!("flush of {bytes}, a drain for 8"),
+            ("tx-memcpy", _) => format!("TX_MEMCPY of {bytes}"),
+            ("add", _) => format!("1 add of {bytes}"),
+            ("abort", _) => format!("abort with an add of {bytes}"),
+            ("tx-lock", _) => "transaction with a lock, 1 add of 8 B".into(),
+            ("foreach", _) => "first, next: an object".into(),
+            ("open" | "close", _) => format!("{} of 512 MiB", self.variant),
+            (other, _) => other.into(),
+        }
     }
 }
 
@@ -218,6 +306,8 @@ pub enum Selection {
     Persists,
     /// Single calls.
     Calls,
+    /// Many kinds of single calls, one after the other in one pool.
+    Session,
     /// Maps and allocation on one thread and on two.
     Threads,
 }
@@ -226,8 +316,15 @@ impl Selection {
     /// Everything.
     pub fn all() -> Vec<Selection> {
         let maps = (0..MAPS.len()).map(Selection::Map);
-        maps.chain([Selection::Adds, Selection::Alloc, Selection::Persists, Selection::Calls, Selection::Threads])
-            .collect()
+        let others = [
+            Selection::Adds,
+            Selection::Alloc,
+            Selection::Persists,
+            Selection::Calls,
+            Selection::Session,
+            Selection::Threads,
+        ];
+        maps.chain(others).collect()
     }
 
     /// Its name on a command line.
@@ -238,6 +335,7 @@ impl Selection {
             Selection::Alloc => "alloc",
             Selection::Persists => "persists",
             Selection::Calls => "calls",
+            Selection::Session => "session",
             Selection::Threads => "threads",
         }
     }
@@ -259,6 +357,7 @@ impl Selection {
             Selection::Alloc => allocs(&ALLOC_BYTES, most),
             Selection::Persists => PERSISTS.iter().map(|&(how, bytes)| Case::persists(how, bytes, most)).collect(),
             Selection::Calls => CALLS.iter().map(|&(call, bytes)| Case::calls(call, bytes, most)).collect(),
+            Selection::Session => Case::session(most),
             Selection::Threads => {
                 let maps = MAPS.iter().map(|map| Case::map(map, most.min(most_ops(map))));
                 let alone: Vec<Case> = maps.chain(allocs(&[8, 4 << 10], most)).collect();
@@ -276,7 +375,7 @@ impl Selection {
             }
             Selection::Alloc => allocs(&[8], COUNTED_OPS),
             Selection::Persists => vec![Case::persists("persist", 64, COUNTED_OPS)],
-            Selection::Calls | Selection::Threads => Vec::new(),
+            Selection::Calls | Selection::Session | Selection::Threads => Vec::new(),
         }
     }
 }
@@ -298,13 +397,14 @@ fn allocs(bytes: &[u64], ops: u64) -> Vec<Case> {
 }
 
 /// The cases of a selection, each once. Those that are compared with each other, on one thread and
-/// on two, are a group.
+/// on two, are a group, and those of one process.
 pub fn groups(selection: &[Selection], ops: &[u64]) -> Vec<Vec<Case>> {
     let cases: Vec<Case> = selection.iter().flat_map(|selection| selection.cases(ops)).collect();
     let mut groups: Vec<Vec<Case>> = Vec::new();
     for case in cases {
         let alone = case.clone().on_threads(1);
-        match groups.iter_mut().find(|group| group[0] == alone) {
+        let belongs = |group: &&mut Vec<Case>| group[0] == alone || case.is_one_run_with(&group[0]);
+        match groups.iter_mut().find(belongs) {
             Some(group) if group.contains(&case) => {}
             Some(group) => group.push(case),
             None => groups.push(vec![case]),
@@ -328,19 +428,30 @@ mod tests {
     #[test]
     fn every_case_is_there_once() {
         let groups = groups(&Selection::all(), &[10_000, 100_000]);
-        assert_eq!(groups.len(), 7 + 11 + 10 + 7 + 24, "maps; adds; alloc; persists; calls");
+        assert_eq!(groups.len(), 7 + 11 + 10 + 7 + 24 + 1, "maps; adds; alloc; persists; calls; session");
         let all = groups.concat();
-        assert_eq!(all.len(), 7 + 11 + 10 + 7 + 24 + 4 + 4, "with a second thread: maps, alloc");
+        assert_eq!(all.len(), 7 + 11 + 10 + 7 + 24 + 44 + 4 + 4, "with a second thread: maps, alloc");
         for (i, case) in all.iter().enumerate() {
             assert!(!all[..i].contains(case), "{} is there twice", case.title());
         }
         for group in &groups {
-            assert!(group[0].threads == 1 && group[1..].iter().all(|case| case.threads == 2), "{group:?}");
+            let belong = |case: &Case| case.threads == 2 || case.is_one_run_with(&group[0]);
+            assert!(group[0].threads == 1 && group[1..].iter().all(belong), "{group:?}");
         }
         let titles: Vec<String> = all.iter().map(Case::title).collect();
         assert!(titles.contains(&"16 adds of 1 MiB".into()), "{titles:?}");
         assert!(titles.contains(&"tx alloc+free of 4 KiB, 2 threads".into()), "{titles:?}");
         assert!(!titles.contains(&"skiplist, 100000 inserts".into()), "{titles:?}");
+    }
+
+    #[test]
+    fn a_session_is_told_its_steps_and_a_case_alone_its_own() {
+        let session = Case::session(10);
+        let arguments = Case::arguments(&session);
+        assert!(arguments[1].starts_with("--steps=alloc:64:10,zalloc:64:10,"), "{arguments:?}");
+        assert!(arguments[1].ends_with(",close:8:1,open:8:1"), "{arguments:?}");
+        assert!(Case::arguments(&[Case::calls("list", 8, 10)]).contains(&"--variant=list".into()));
+        assert_eq!(Case::arguments(&session[..1])[1], "--steps=alloc:64:10");
     }
 
     #[test]

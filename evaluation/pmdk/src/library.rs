@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::case::Case;
 use crate::count::{Counted, Counts, Method, count};
-use crate::programs::Programs;
+use crate::programs::{Program, Programs};
 
 /// What programs ask the loader for.
 const SONAME: &str = "libpmemobj.so.1";
@@ -45,9 +45,10 @@ impl Library {
 
     /// The one that is installed on the system, as its loader finds it.
     pub fn installed(rig: &Rig) -> Result<Self> {
-        let line =
-            rig.line_of(None, &Case::adds(0, 8, 1)).context("libpmemobj cannot be used: is libpmemobj1 installed?")?;
-        let file = line.library.canonicalize().context("the library that a program loaded is not there")?;
+        let lines = rig
+            .lines_of(None, &[Case::adds(0, 8, 1)])
+            .context("libpmemobj cannot be used: is libpmemobj1 installed?")?;
+        let file = lines[0].library.canonicalize().context("the library that a program loaded is not there")?;
         Ok(Library { folder: None, file, mode: None })
     }
 
@@ -74,6 +75,10 @@ pub enum Persistence {
 /// The line that a program prints.
 #[derive(Debug, Deserialize)]
 struct Line {
+    #[serde(default)]
+    variant: String,
+    #[serde(default)]
+    bytes: u64,
     ops: u64,
     nanoseconds: u64,
     processor_nanoseconds: u64,
@@ -102,17 +107,25 @@ pub struct Rig<'a> {
 impl Rig<'_> {
     /// Runs a case with a library, by both clocks.
     pub fn time(&self, library: &Library, case: &Case) -> Result<Timing> {
-        let line = self.line_of(Some(library), case)?;
-        check(library, case, &line)?;
-        let per_op = |nanoseconds: u64| nanoseconds as f64 / line.ops as f64;
-        Ok(Timing { wall: per_op(line.nanoseconds), processor: per_op(line.processor_nanoseconds) })
+        self.time_run(library, std::slice::from_ref(case)).map(|timings| timings[0])
+    }
+
+    /// Runs cases of one process with a library, by both clocks: a timing for each.
+    pub fn time_run(&self, library: &Library, run: &[Case]) -> Result<Vec<Timing>> {
+        let lines = self.lines_of(Some(library), run)?;
+        let timing = |(case, line): (&Case, &Line)| {
+            check(library, case, line)?;
+            let per_op = |nanoseconds: u64| nanoseconds as f64 / line.ops as f64;
+            Ok(Timing { wall: per_op(line.nanoseconds), processor: per_op(line.processor_nanoseconds) })
+        };
+        run.iter().zip(&lines).map(timing).collect()
     }
 
     /// Runs a case with a library and counts what it does. `None` where processes may not be
     /// traced.
     pub fn count(&self, library: &Library, case: &Case, method: Method) -> Result<Option<Counts>> {
         let pool = self.fresh()?;
-        let mut command = self.command(Some(library), case, pool.path());
+        let mut command = self.command(Some(library), std::slice::from_ref(case), pool.path());
         match count(command.arg("--counted"), method)? {
             Counted::NotPermitted => Ok(None),
             Counted::Counts(counts, printed) => {
@@ -122,13 +135,17 @@ impl Rig<'_> {
         }
     }
 
-    /// Of the library that the system's loader finds, where none is named.
-    fn line_of(&self, library: Option<&Library>, case: &Case) -> Result<Line> {
+    /// What a run prints, a line for each case; of the library that the system's loader finds,
+    /// where none is named.
+    fn lines_of(&self, library: Option<&Library>, run: &[Case]) -> Result<Vec<Line>> {
         let pool = self.fresh()?;
-        let output = self.command(library, case, pool.path()).output().context("the program does not start")?;
+        let output = self.command(library, run, pool.path()).output().context("the program does not start")?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}: {}: {}", case.title(), output.status, said.trim());
-        parse(&String::from_utf8_lossy(&output.stdout))
+        ensure!(output.status.success(), "{}: {}: {}", run[0].title(), output.status, said.trim());
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<Line> = printed.lines().map(parse).collect::<Result<_>>()?;
+        ensure!(lines.len() == run.len(), "{}: {} lines of results, not {}", run[0].title(), lines.len(), run.len());
+        Ok(lines)
     }
 
     fn fresh(&self) -> Result<TempDir> {
@@ -136,12 +153,16 @@ impl Rig<'_> {
         folder.with_context(|| format!("no pool can be made in {}", self.pools.display()))
     }
 
-    fn command(&self, library: Option<&Library>, case: &Case, pools: &Path) -> Command {
-        let mut command = Command::new(self.programs.path(case.program));
-        command.args(case.arguments()).arg(format!("--pool={}", pools.join("pool").display()));
+    fn command(&self, library: Option<&Library>, run: &[Case], pools: &Path) -> Command {
+        let mut command = Command::new(self.programs.path(run[0].program));
+        command.args(Case::arguments(run)).arg(format!("--pool={}", pools.join("pool").display()));
         command.env("PMEM_IS_PMEM_FORCE", if self.persistence == Persistence::Instructions { "1" } else { "0" });
-        // Page faults are those of the operating system: all happen before the clock runs.
-        command.env("PMEMOBJ_CONF", "prefault.at_create=1");
+        // Page faults are those of the operating system: all happen before the clock runs. A session
+        // is what a program does that sets nothing.
+        match run[0].program {
+            Program::Session => command.env_remove("PMEMOBJ_CONF"),
+            _ => command.env("PMEMOBJ_CONF", "prefault.at_create=1"),
+        };
         match library.and_then(|library| library.mode) {
             Some(Mode::WorkingCopy) => _ = command.env("NEARPM_MODE", "working-copy"),
             Some(Mode::InPlace) => _ = command.env("NEARPM_MODE", "in-place"),
@@ -165,5 +186,7 @@ fn check(library: &Library, case: &Case, line: &Line) -> Result<()> {
     ensure!(loaded == library.file, "{} ran with {}, not {}", case.title(), loaded.display(), library.file.display());
     let ops = case.ops * u64::from(case.threads);
     ensure!(line.ops == ops, "{}: {} operations, not {ops}", case.title(), line.ops);
+    let same = case.program != Program::Session || (&line.variant, line.bytes) == (&case.variant, case.bytes);
+    ensure!(same, "{}: the line is of {} of {} bytes", case.title(), line.variant, line.bytes);
     Ok(())
 }

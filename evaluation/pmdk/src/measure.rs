@@ -41,21 +41,27 @@ impl Measured {
         let floor = (with_floor && case.program.has_floor()).then(Vec::new);
         Measured { case: case.clone(), pmdk: Vec::new(), ours, floor, in_place }
     }
+}
 
-    /// Runs the case once with each library.
-    fn round(&mut self, rig: &Rig, libraries: &Libraries) -> Result<()> {
-        self.pmdk.push(rig.time(&libraries.pmdk, &self.case)?);
-        let replaced = [(&mut self.ours, &libraries.ours), (&mut self.in_place, &libraries.in_place)];
-        for (samples, library) in replaced {
-            if let (Some(samples), Some(library)) = (samples, library) {
-                samples.push(rig.time(library, &self.case)?);
-            }
+/// Runs cases of one process once with each library.
+fn round(run: &mut [Measured], rig: &Rig, libraries: &Libraries) -> Result<()> {
+    type Samples = fn(&mut Measured) -> Option<&mut Vec<Timing>>;
+    let cases: Vec<Case> = run.iter().map(|measured| measured.case.clone()).collect();
+    let turns: [(Option<&Library>, Samples); 4] = [
+        (Some(&libraries.pmdk), |measured| Some(&mut measured.pmdk)),
+        (libraries.ours.as_ref(), |measured| measured.ours.as_mut()),
+        (libraries.in_place.as_ref(), |measured| measured.in_place.as_mut()),
+        (Some(&libraries.floor), |measured| measured.floor.as_mut()),
+    ];
+    for (library, samples) in turns {
+        let wanted = run.iter_mut().any(|measured| samples(measured).is_some());
+        let Some(library) = library.filter(|_| wanted) else { continue };
+        let timings = rig.time_run(library, &cases)?;
+        for (measured, timing) in run.iter_mut().zip(timings) {
+            samples(measured).into_iter().for_each(|samples| samples.push(timing));
         }
-        if let Some(samples) = &mut self.floor {
-            samples.push(rig.time(&libraries.floor, &self.case)?);
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Runs cases that belong together: each with PMDK, ours in its modes and, if wanted and there, the
@@ -69,10 +75,14 @@ pub fn in_turn(
 ) -> Result<Vec<Measured>> {
     let begin =
         || -> Vec<Measured> { cases.iter().map(|case| Measured::nothing_yet(case, libraries, with_floor)).collect() };
-    begin().iter_mut().try_for_each(|warm_up| warm_up.round(rig, libraries))?;
+    let all = |measured: &mut [Measured]| -> Result<()> {
+        let mut runs = measured.chunk_by_mut(|one, next| one.case.is_one_run_with(&next.case));
+        runs.try_for_each(|run| round(run, rig, libraries))
+    };
+    all(&mut begin())?;
     let mut measured = begin();
     for _ in 0..rounds {
-        measured.iter_mut().try_for_each(|measured| measured.round(rig, libraries))?;
+        all(&mut measured)?;
     }
     Ok(measured)
 }

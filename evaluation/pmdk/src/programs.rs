@@ -48,25 +48,28 @@ pub enum Program {
     Persists,
     /// Single calls.
     Calls,
+    /// Many kinds of single calls in one pool.
+    Session,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Program; 5] = [Program::Maps, Program::Adds, Program::Alloc, Program::Persists, Program::Calls];
+    pub const ALL: [Program; 6] =
+        [Program::Maps, Program::Adds, Program::Alloc, Program::Persists, Program::Calls, Program::Session];
 
     /// Whether the floor has what it calls.
     pub fn has_floor(self) -> bool {
-        self != Program::Calls
+        !matches!(self, Program::Calls | Program::Session)
     }
 
-    /// Its name, also that of its file.
+    /// The name of its file.
     pub fn name(self) -> &'static str {
         match self {
             Program::Maps => "maps",
             Program::Adds => "adds",
             Program::Alloc => "alloc",
             Program::Persists => "persists",
-            Program::Calls => "calls",
+            Program::Calls | Program::Session => "calls",
         }
     }
 
@@ -76,7 +79,7 @@ impl Program {
             Program::Adds => &["adds.c", "common.c", "pool.c"],
             Program::Alloc => &["alloc.c", "common.c", "pool.c"],
             Program::Persists => &["persists.c", "common.c", "pool.c"],
-            Program::Calls => &["calls.c", "common.c", "pool.c"],
+            Program::Calls | Program::Session => &["calls.c", "common.c", "pool.c"],
         }
     }
 }

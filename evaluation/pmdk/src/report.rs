@@ -45,7 +45,7 @@ pub fn origin(report: &Report) -> String {
         ),
         format!("PMDK: {pmdk}."),
         format!("Ours: {ours}."),
-        format!("Pools on {pools}, write-backs and fences on, prefaulted; {pairs} rounds, libraries in turn."),
+        format!("Pools on {pools}, write-backs and fences on, prefaulted (a session: not); {pairs} rounds, libraries in turn."),
         busy(report),
         String::new(),
     ]

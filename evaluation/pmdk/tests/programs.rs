@@ -126,9 +126,31 @@ fn single_calls_verify_their_results_with_pmdk() {
     }
 }
 
+/// Each step of a session is checked and timed, and a session without its last step is no
+/// measurement of one.
+#[test]
+fn a_session_verifies_each_of_its_steps_with_pmdk() {
+    let Some(programs) = programs() else { return };
+    let pools = machine::memory_folder().expect("a folder in memory");
+    let rig = rig(&programs, &pools);
+    let Ok(pmdk) = Library::installed(&rig) else {
+        return skip("libpmemobj1 is not installed");
+    };
+    // More than the places that the shortest operations take in turn.
+    let steps = Case::session(1500);
+    let timings = rig.time_run(&pmdk, &steps).expect("the session runs");
+    assert_eq!(timings.len(), steps.len());
+    for (step, timing) in steps.iter().zip(timings) {
+        assert!(timing.wall > 0.0, "{}: {timing:?}", step.title());
+    }
+    // Objects of one step do not stand in the way of the next, whichever it is.
+    let backwards: Vec<Case> = steps.iter().filter(|step| step.variant != "foreach").rev().cloned().collect();
+    rig.time_run(&pmdk, &backwards).expect("the steps run in another order");
+}
+
 /// Faults of the program of single calls, as if the library had not done its work: the kind of
 /// call, a text, what stands there instead, and what the program says.
-const FAULTS: [(&str, &str, &str, &str); 10] = [
+const FAULTS: [(&str, &str, &str, &str); 18] = [
     (
         "zalloc",
         "pmemobj_zalloc(calls->pool, &calls->root->object, calls->options->bytes, TYPE_OBJECT)",
@@ -163,12 +185,55 @@ const FAULTS: [(&str, &str, &str, &str); 10] = [
     ),
     (
         "abort",
-        "        pmemobj_tx_add_range_direct(place(calls, op), calls->options->bytes);\n",
-        "",
+        "static void abort_one(struct calls *calls, uint64_t op)\n{\n    TX_BEGIN(calls->pool) {\n        pmemobj_tx_add_range_direct(place(calls, op), calls->options->bytes);\n",
+        "static void abort_one(struct calls *calls, uint64_t op)\n{\n    TX_BEGIN(calls->pool) {\n",
         "what was taken back",
     ),
     ("abort", "        pmemobj_tx_abort(ECANCELED);\n", "", "was committed"),
     ("tx-lock", "        calls->root->counter++;\n", "", "the counter"),
+    (
+        "alloc",
+        "        alloc_one(calls);\n        pmemobj_free(&calls->root->object);\n",
+        "        alloc_one(calls);\n",
+        "objects, not 0",
+    ),
+    (
+        "tx-alloc",
+        "        tx_free_one(calls, tx_alloc_one(calls));\n",
+        "        tx_alloc_one(calls);\n",
+        "objects, not 0",
+    ),
+    (
+        "publish",
+        "        must(pmemobj_publish(calls->pool, &action, 1));\n        if (op + 1 < calls->options->ops)\n",
+        "        if (op > calls->options->ops)\n",
+        "objects, not 1",
+    ),
+    ("persist", "        memset(place(calls, op), filling(op), changed);\n", "        (void)changed;\n", "a place"),
+    (
+        "memcpy",
+        "        pmemobj_memcpy_persist(calls->pool, place(calls, op), calls->source + op % SOURCES * bytes, bytes);\n",
+        "        (void)bytes;\n",
+        "a place",
+    ),
+    (
+        "increment",
+        "        ++*(uint64_t *)place(calls, op);\n        pmemobj_persist(",
+        "        pmemobj_persist(",
+        "incremented 0 times",
+    ),
+    (
+        "memset",
+        "        pmemobj_memset_persist(calls->pool, place(calls, op), filling(op), calls->options->bytes);\n",
+        "        (void)op;\n",
+        "a place",
+    ),
+    (
+        "add",
+        "        memset(place(calls, op), filling(op), calls->options->bytes);\n    } TX_ONABORT {\n",
+        "    } TX_ONABORT {\n",
+        "a place",
+    ),
 ];
 
 #[test]
@@ -189,9 +254,15 @@ fn single_calls_that_did_not_do_their_work_are_no_measurement() {
         fs::write(folder.path().join("calls.c"), source.replace(text, fault)).expect("the source is written");
         let program = ["calls.c", "common.c", "pool.c", "floor/libpmemobj.so.1"];
         compile(folder.path(), Program::Calls.name(), &program).expect("it builds");
-        let case = small_calls().into_iter().find(|case| case.variant == kind).expect("there is such a case");
+        let steps = Case::session(300).into_iter().map(|step| Case::calls(&step.variant, step.bytes, step.ops));
+        let case =
+            small_calls().into_iter().chain(steps).find(|case| case.variant == kind).expect("there is such a case");
         let error = rig.time(&pmdk, &case).expect_err("the fault is seen");
         assert!(format!("{error:#}").contains(says), "{kind}: {error:#}");
+        // A session checks the same of each of its steps.
+        let step = Case { program: Program::Session, ..case };
+        let error = rig.time(&pmdk, &step).expect_err("the fault is seen in a session, too");
+        assert!(format!("{error:#}").contains(says), "{kind} in a session: {error:#}");
     }
 }
 

@@ -126,6 +126,10 @@ impl PoolType for DirectPool {
         if options.prefault {
             view.populate(0, medium.bytes());
         }
+        if options.prefault && !options.read_only {
+            // The log lies there, and what goes home.
+            medium.backing().populate();
+        }
         let root_place = head.heap() + HEAP_ROOT;
         let root = match heap.form().decode(medium.load_word(root_place)) {
             None => return Err(named(Class::RootWord.at(root_place))),
@@ -151,7 +155,7 @@ impl PoolType for DirectPool {
         let by_calls = mode == Mode::WorkingCopy && medium.backing().drains_for_all();
         let writes_once = by_calls && by_mechanism.is_none() && !options.read_only;
         event!(info, pool = location, bytes = medium.bytes(), ?recovery, "pool opened");
-        Ok(DirectPool {
+        let pool = DirectPool {
             writes_once,
             once_from: if writes_once { options.write_once_from.unwrap_or(once::LEAST) } else { u64::MAX },
             logged_new: if by_calls { LOGGED_NEW } else { 0 },
@@ -183,7 +187,11 @@ impl PoolType for DirectPool {
             grown: Mutex::new(head),
             location: location.to_owned(),
             members,
-        })
+        };
+        if options.prefault && mode == Mode::WorkingCopy && !options.read_only {
+            pool.prepare_lane();
+        }
+        Ok(pool)
     }
 
     fn put_head(&self, head: PoolHead) -> Result<(), Error> {

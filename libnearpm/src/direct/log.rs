@@ -6,7 +6,7 @@ use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::record::{Kind, RecordHead, RecordSum, SegmentHead};
 
 use super::records::{Record, Records};
-use crate::memory::{Backing, View};
+use crate::memory::{Backing, View, reserve_populated};
 
 /// Bytes of a segment in front of its first record.
 const SEGMENT_HEAD: u64 = SegmentHead::SIZE as u64;
@@ -258,11 +258,17 @@ impl Lane {
     pub fn try_reserve(&mut self, records: &Records) -> Result<(), TryReserveError> {
         self.pending.written.try_reserve(records.len())?;
         if records.short_bytes() < LONG_RECORD {
-            return self.pending.volatile.try_reserve(records.short_bytes());
+            return reserve_populated(&mut self.pending.volatile, records.short_bytes());
         }
         let copied = records.iter().filter(|record| record.long().is_none()).map(Record::stride);
         let short = copied.filter(|&stride| stride < LONG_RECORD as u64).sum::<u64>();
-        self.pending.volatile.try_reserve(short as usize)
+        reserve_populated(&mut self.pending.volatile, short as usize)
+    }
+
+    /// Has memory for the copies of records of so many bytes, with its pages. Without it they come
+    /// as records do.
+    pub fn prepare(&mut self, bytes: u64) {
+        let _ = reserve_populated(&mut self.pending.volatile, KEPT_BYTES.min(bytes as usize));
     }
 
     /// Adds an empty segment.
@@ -290,6 +296,10 @@ impl Lane {
         taken.bytes = 0;
         taken.volatile.shrink_to(KEPT_BYTES);
         self.spare = taken;
+        // One thread alone needs one memory of the two: that which has its pages.
+        if self.pending.is_empty() && self.pending.volatile.capacity() < self.spare.volatile.capacity() {
+            std::mem::swap(&mut self.pending, &mut self.spare);
+        }
         if self.segments.get(self.current).is_some_and(|s| s.last <= applied) {
             self.cursor = SEGMENT_HEAD;
         }

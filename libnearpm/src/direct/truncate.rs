@@ -17,8 +17,10 @@ use nearpm_interface::seal;
 
 use super::carry::Taken;
 use super::log::{Lane, Pending, Segment, room_for};
+use super::pool::COMMIT_LANE;
 use super::records::{Record, Records};
 use super::shard::{Shard, ShardState};
+use super::slot::slot;
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
 use crate::events::event;
@@ -115,6 +117,16 @@ impl DirectPool {
     /// much is kept of the pool as it was made.
     pub(super) fn record_limit(&self) -> u64 {
         segment_bytes(self.head.bytes) - SegmentHead::SIZE as u64 - LINE_U64
+    }
+
+    /// Takes the memory for commits of the calling thread now that their records are copied to until
+    /// a truncation.
+    pub(super) fn prepare_lane(&self) {
+        let mut shard = self.shards[slot()].lock();
+        if shard.lanes.is_empty() {
+            shard.lanes.push(Lane::default());
+        }
+        shard.lanes[COMMIT_LANE].prepare(KEPT_SEGMENTS as u64 * segment_bytes(self.head.bytes));
     }
 
     pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
@@ -466,7 +478,9 @@ impl DirectPool {
         // Unseen: the next record's drain comes in time, unless a thread on another processor
         // shares the shard.
         self.medium.drain().map_err(|error| self.poison(error))?;
-        let ahead = if self.drain_is_a_call() { 0 } else { bytes };
+        // Pages that are there already need nothing.
+        let is_there = self.options.prefault || !self.medium.backing().is_mapped();
+        let ahead = if self.drain_is_a_call() || !is_there { 0 } else { bytes };
         Ok(Segment { chunk, chunks, offset, bytes, nonce, last: 0, ahead })
     }
 

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::TryReserveError;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -15,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use nearpm_driver::cache;
 use nearpm_interface::geometry::{LINE, LINE_U64};
+#[cfg(all(target_os = "linux", not(miri)))]
+use nearpm_interface::media::PAGE_BYTES;
 
 #[cfg(target_os = "linux")]
 use super::dax;
@@ -274,6 +277,16 @@ impl MappedMemory {
         }
     }
 
+    /// Maps the pages of a range that will be stored to, as [`MappedMemory::populate`] does all.
+    fn populate_ahead(&self, offset: u64, bytes: u64) {
+        // A page fault takes room of its medium, too, but nobody has asked for that yet.
+        if self.flush == Flush::Sync || !self.is_secure(offset, bytes as usize) {
+            return;
+        }
+        // SAFETY: the range lies in this mapping.
+        unsafe { populate_pages(self.pointer().add(offset as usize), bytes as usize) };
+    }
+
     /// Takes pages out of this process that the system holds in any case: the next access maps them
     /// again. Their bytes stay.
     pub fn let_pages_go(&self) {
@@ -327,6 +340,37 @@ impl MappedMemory {
         // Behind it: what was cut off before is not on the medium, and no error of the call tells.
         self.guard.check_size()
     }
+}
+
+/// Has room for so many bytes more in a buffer, and gives what it grows by its pages at once where
+/// that is long: one call instead of a page fault for each as it fills.
+pub(crate) fn reserve_populated(buffer: &mut Vec<u8>, more: usize) -> Result<(), TryReserveError> {
+    /// Fewer bytes are in pages that are there, or soon touched.
+    const LEAST: usize = 64 << 10;
+    let before = buffer.capacity();
+    buffer.try_reserve(more)?;
+    if buffer.capacity() != before && buffer.capacity() >= LEAST {
+        let spare = buffer.spare_capacity_mut();
+        // SAFETY: the bytes are this buffer's own.
+        unsafe { populate_pages(spare.as_mut_ptr().cast(), spare.len()) };
+    }
+    Ok(())
+}
+
+/// Maps the pages that bytes lie in, for stores. What fails is left to the page faults.
+///
+/// # Safety
+/// The bytes are mapped.
+unsafe fn populate_pages(start: *mut u8, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        let before = start as usize % PAGE_BYTES as usize;
+        // SAFETY: the call changes no byte, and what else lies in the first and last page is mapped
+        // as the bytes are.
+        unsafe { libc::madvise(start.sub(before).cast(), before + bytes, libc::MADV_POPULATE_WRITE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (start, bytes);
 }
 
 impl Memory for MappedMemory {
@@ -396,7 +440,7 @@ impl Memory for MappedMemory {
 
     fn write_ahead(&self, offset: u64, bytes: u64) {
         check_range(self.bytes(), offset, bytes);
-        let Some(writes) = &self.writes else { return };
+        let Some(writes) = &self.writes else { return self.populate_ahead(offset, bytes) };
         if writes.reaches_end(offset, bytes as usize) || self.guard.check().is_err() {
             return;
         }
@@ -661,6 +705,73 @@ mod tests {
         // A system may map several pages at a fault.
         let (without, with) = (faults_of_stores("without", false), faults_of_stores("with", true));
         assert!(without >= 8 && with < without / 4, "{with} page faults where it was populated, else {without}");
+    }
+
+    /// Neither in the log nor in the memory for copies of its records, which is that of the process.
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn commits_of_a_populated_pool_meet_hardly_a_page_fault() {
+        use crate::direct::tests::store::poke;
+        use crate::direct::{DirectPool, Mode};
+        use crate::options::Options;
+
+        const COMMITS: usize = 1000;
+        const BYTES: u64 = 1024;
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        for mode in [Mode::WorkingCopy, Mode::InPlace] {
+            let options = Options::new().mode(mode).survives(Survives::AsPersistentMemory).prefault(true);
+            let path = folder.path().join(mode.name());
+            let pool = DirectPool::create(path.to_str().unwrap(), 64 << 20, &options).unwrap();
+            let mut tx = pool.begin().unwrap();
+            let object = tx.alloc(&pool, BYTES).unwrap().offset;
+            poke(&pool, object, &[1; BYTES as usize]);
+            tx.commit(&pool).unwrap();
+            let before = faults();
+            for number in 0..COMMITS {
+                let mut tx = pool.begin().unwrap();
+                tx.add(&pool, object..object + BYTES).unwrap();
+                poke(&pool, object, &[number as u8; BYTES as usize]);
+                tx.commit(&pool).unwrap();
+            }
+            let met = faults() - before;
+            // The records have so many pages, and their copies as many again.
+            let pages = (COMMITS as u64 * BYTES / PAGE_BYTES) as libc::c_long;
+            assert!(met < pages / 8, "{mode:?}: {met} page faults, of {pages} pages of the log");
+        }
+    }
+
+    /// Of a file's mapping, and of memory of the process.
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn stores_to_pages_that_were_made_ready_meet_no_page_faults() {
+        const PAGES: usize = 256;
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+        let path = folder.path().join("m");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        allocate(&file, 2 * PAGES as u64 * PAGE_BYTES).unwrap();
+        let memory = MappedMemory::map(file, &path, Survives::AsPersistentMemory).unwrap();
+        let faults_of_stores = |pages: Range<u64>| {
+            let before = faults();
+            pages.for_each(|page| memory.store(page * PAGE_BYTES, &[1]));
+            faults() - before
+        };
+        memory.write_ahead(100, PAGES as u64 * PAGE_BYTES - 100);
+        let ready = faults_of_stores(0..PAGES as u64);
+        let other = faults_of_stores(PAGES as u64..2 * PAGES as u64);
+        // A system may map several pages at a fault.
+        assert!(other >= 8 && ready < other / 4, "{ready} page faults where it was made ready, else {other}");
+
+        let faults_of_filling = |mut buffer: Vec<u8>| {
+            let before = faults();
+            buffer.resize(buffer.capacity(), 1);
+            faults() - before
+        };
+        // Longer than what the allocator has at hand.
+        let bytes = PAGES * PAGE_BYTES as usize;
+        let mut populated = Vec::new();
+        reserve_populated(&mut populated, bytes).unwrap();
+        let (ready, other) = (faults_of_filling(populated), faults_of_filling(Vec::with_capacity(bytes)));
+        assert!(ready < 8, "{ready} page faults where it was made ready, else {other}");
     }
 
     #[test]

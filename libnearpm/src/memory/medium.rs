@@ -158,6 +158,13 @@ impl Backing {
         each!(self, memory => memory.alive())
     }
 
+    /// Maps every page of a file. Other memory has none to map.
+    pub fn populate(&self) {
+        if let Backing::Mapped(memory) = self {
+            memory.populate();
+        }
+    }
+
     pub fn keeps_order(&self) -> bool {
         each!(self, memory => memory.keeps_order())
     }

@@ -41,7 +41,7 @@ pub(crate) use durable_image::DurableImage;
 pub use durable_image::{CUT_STATUS, PowerCut, not_cut, not_cut_in};
 pub(crate) use length::{extend, fill};
 pub use mapped::{Flush, MappedMemory, Survives};
-pub(crate) use mapped::{allocate, allocate_range, free_bytes, private_view};
+pub(crate) use mapped::{allocate, allocate_range, free_bytes, private_view, reserve_populated};
 pub(crate) use medium::{Backing, Medium};
 #[doc(hidden)]
 pub use persistence_domain::includes_caches;
@@ -111,7 +111,8 @@ pub trait Memory: Send + Sync {
     fn prefetch(&self, _offset: u64, _bytes: u64) {}
     /// Says that the bytes of a range will be written soon, and in order. What of a file was never
     /// written it gives its blocks at once: else a later synchronisation would write tables of the
-    /// file system as well. No byte changes, and nothing depends on it but speed.
+    /// file system as well. A mapping gets its pages by one call, not by a fault for each. No byte
+    /// changes, and nothing depends on it but speed.
     fn write_ahead(&self, _offset: u64, _bytes: u64) {}
     /// Accounts for work that this memory does not see, where time is simulated.
     fn charge(&self, _work: Work) {}

@@ -177,11 +177,11 @@ pub fn store_to_volatile(pool: &Pool, at: *mut Oid, value: Oid) {
 }
 
 /// New space, and an identifier that names it, in one change that also frees an object (0: none).
-/// Nobody relies on bytes of `blank` space.
-fn publish_at(pool: &Pool, space: &Space, blank: bool, at: *mut Oid, former: u64) -> Result<(), Errno> {
+/// The data needs no care where it `is_done`: see [`object::reserve_to_publish`].
+fn publish_at(pool: &Pool, space: &Space, is_done: bool, at: *mut Oid, former: u64) -> Result<(), Errno> {
     let mut change = Change::begin(pool).inspect_err(|_| pool.direct.cancel(space.reservation()))?;
     let oid = space.oid(pool);
-    if blank {
+    if is_done {
         change.publish_written(space)
     } else {
         change.publish(space)
@@ -213,9 +213,13 @@ fn allocate(
     if flags & !VALID != 0 {
         return Err(fail(libc::EINVAL, format_args!("unknown flags 0x{:x}", flags & !VALID)));
     }
+    if constructor.is_none() {
+        let (space, is_done) = object::reserve_to_publish(pool, bytes as u64, type_num, flags)?;
+        return publish_at(pool, &space, is_done, at, 0);
+    }
     let space = object::reserve(pool, bytes as u64, type_num, flags)?;
     construct(pool, &space, constructor, argument)?;
-    publish_at(pool, &space, constructor.is_none() && flags & flag::ZERO == 0, at, 0)
+    publish_at(pool, &space, false, at, 0)
 }
 
 #[unsafe(no_mangle)]

@@ -119,6 +119,31 @@ struct Shape {
 /// Takes space for an object and writes its header; zeroes the data where `flags` say so.
 #[inline]
 pub fn reserve(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<Space, Errno> {
+    let space = reserve_unfilled(pool, bytes, type_num, flags)?;
+    fill(pool, &space, flags);
+    Ok(space)
+}
+
+/// As [`reserve`] of space that nobody stores to before it is published. Gives whether its data
+/// needs no care: nobody relies on it, or it is durable with the next drain of this thread.
+#[inline]
+pub fn reserve_to_publish(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<(Space, bool), Errno> {
+    let space = reserve_unfilled(pool, bytes, type_num, flags)?;
+    if flags & flag::ZERO != 0 {
+        match pool.direct.zero_reserved(space.data..space.data + space.usable) {
+            Ok(true) => return Ok((space, true)),
+            Ok(false) => {}
+            Err(error) => {
+                pool.direct.cancel(space.reservation());
+                return Err(fail_below(&error));
+            }
+        }
+    }
+    fill(pool, &space, flags);
+    Ok((space, flags & flag::ZERO == 0))
+}
+
+fn reserve_unfilled(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<Space, Errno> {
     if bytes > MAX_ALLOC {
         return Err(fail(libc::ENOMEM, format_args!("requested size too large")));
     }
@@ -130,9 +155,7 @@ pub fn reserve(pool: &Pool, bytes: u64, type_num: u64, flags: u64) -> Result<Spa
             type_num = if keeps_type { type_num } else { 0 };
         }
     }
-    let space = place(pool, shape, type_num)?;
-    fill(pool, &space, flags);
-    Ok(space)
+    place(pool, shape, type_num)
 }
 
 /// The shape by an allocation class, and whether its objects have type numbers.

@@ -14,6 +14,9 @@ use crate::error::Error;
 /// copy of 64 KiB takes a seventh longer.
 const PIECE_BYTES: u64 = 1 << 10;
 
+/// From so many bytes on zeros go around the cache.
+const LONG_ZEROS: u64 = 512;
+
 impl DirectPool {
     /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and
     /// then [`DirectPool::persist_written`] do, in one pass and around the cache. `piece` gives the
@@ -67,6 +70,44 @@ impl DirectPool {
             shard.tally.fences += 1;
         }
         backing.drain().map_err(|error| self.poison(error))?;
+        Ok(true)
+    }
+
+    /// Stores zeros to a range of reserved space that are durable with the next drain of this
+    /// thread, as of the transaction that publishes it: in place, around the cache, so that no line
+    /// is written back. Whoever stores there before has to see to that himself.
+    ///
+    /// `false`: nothing was stored. The zeros are the caller's to store, and the commit's to make
+    /// durable.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::Poisoned`].
+    pub fn zero_reserved(&self, range: Range<u64>) -> Result<bool, Error> {
+        const ZEROS: [u8; PIECE_BYTES as usize] = [0; PIECE_BYTES as usize];
+        let backing = self.medium.backing();
+        // Where drains are calls they have to know what was stored.
+        let goes_around = self.mode == Mode::InPlace
+            && self.by_mechanism.is_none()
+            && self.linter.is_none()
+            && range.end - range.start >= LONG_ZEROS
+            && !backing.drains_for_all();
+        if !goes_around {
+            return Ok(false);
+        }
+        self.admit(std::slice::from_ref(&range))?;
+        let mut at = range.start;
+        while at < range.end {
+            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES);
+            let zeros = &ZEROS[..bytes as usize];
+            if whole {
+                backing.stream(at, zeros);
+            } else {
+                backing.store(at, zeros);
+                backing.write_back(at, bytes);
+            }
+            at += bytes;
+        }
+        self.shards[slot()].lock().tally.lines_written_back += lines_of(range.start, range.end - range.start);
         Ok(true)
     }
 }

@@ -38,6 +38,48 @@ fn put(pool: &DirectPool, changes: &[(u64, &[u8])]) {
     tx.commit(pool).unwrap();
 }
 
+/// Zeros that go around the cache are durable with the commit that publishes their object, whatever
+/// was there; and no byte beside them changes.
+#[test]
+fn zeros_of_reserved_space_are_durable_with_their_object() {
+    const SPACE: u64 = 8000;
+    for (mode, ahead, bytes, goes_around) in [
+        (Mode::InPlace, 16, 100, false),
+        (Mode::InPlace, 64, 512, true),
+        (Mode::InPlace, 16, 5000, true),
+        (Mode::InPlace, 48, 4096, true),
+        (Mode::WorkingCopy, 64, 5000, false),
+    ] {
+        let memory = TestMemory::new(BYTES);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &options(mode)).unwrap();
+        let mut tx = pool.begin().unwrap();
+        let former = tx.alloc(&pool, SPACE).unwrap().offset;
+        poke(&pool, former, &[1; SPACE as usize]);
+        tx.commit(&pool).unwrap();
+        let mut tx = pool.begin().unwrap();
+        tx.free(&pool, former).unwrap();
+        tx.commit(&pool).unwrap();
+        truncate(&pool);
+
+        let space = pool.reserve(SPACE).unwrap();
+        assert_eq!(space.offset, former, "the space that has bytes already");
+        let zeros = space.offset + ahead..space.offset + ahead + bytes;
+        assert_eq!(pool.zero_reserved(zeros.clone()).unwrap(), goes_around, "{mode:?}, {bytes} bytes");
+        let mut tx = pool.begin().unwrap();
+        tx.add_without_snapshot(&pool, space.offset..space.offset + 8).unwrap();
+        tx.make_room(&pool, space, false).unwrap();
+        tx.publish(space, false);
+        tx.set_root(space.offset);
+        tx.commit(&pool).unwrap();
+
+        let found = found(memory.durable(), 0, SPACE);
+        for (at, &byte) in (space.offset..).zip(&found) {
+            let wanted = u8::from(!(goes_around && zeros.contains(&at)));
+            assert_eq!(byte, wanted, "byte {} with {bytes} zeros from {ahead} on", at - space.offset);
+        }
+    }
+}
+
 fn truncate(pool: &DirectPool) {
     pool.truncation().and_then(|turn| pool.truncate_beside(&turn)).unwrap();
 }

@@ -37,6 +37,9 @@ fn print(info: &Info) {
     }
     line("log rings", format_args!("{} of {}, {} used", info.lanes, size(info.ring_bytes.into()), info.log.rings_used));
     line("closed", if info.closed { "in order, or never open for direct use" } else { "no: open it, or recover it" });
+    if let Some(mode) = info.mode_of_last_use {
+        line("mode of last use", format_args!("{mode}, for who lets a program's last use choose (NEARPM_MODE unset)"));
+    }
     let log = info.log;
     line("log segments", format_args!("{} ({}), {} records wait", log.segments, size(log.segment_bytes), log.records));
     match info.recovery {

@@ -220,6 +220,7 @@ extern "C" fn pmemobj_close(handle: Handle) {
     // A child of `fork` waits for no lock of its parent.
     if environment::statistics() && pool.direct.belongs_here() {
         eprintln!("libpmemobj: {:#?}\nlibpmemobj: {:#?}", pool.direct.statistics(), pool.direct.heap_state());
+        eprintln!("libpmemobj: mode: {}", pool.direct.mode().name());
     }
     if let Err(error) = pool.direct.close() {
         // There is no return value; the next open recovers what is durable.

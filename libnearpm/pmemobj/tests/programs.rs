@@ -242,13 +242,16 @@ fn a_card_is_refused() {
     assert!(output.status.code() == Some(1) && text.contains("has no simulated card"), "{}: {text}", output.status);
 }
 
-/// With `NEARPM_STATISTICS=1` closing a pool prints its counters.
+/// With `NEARPM_STATISTICS=1` closing a pool prints its counters, and the mode that it was opened in.
 #[test]
 fn statistics_are_printed() {
     let Some(program) = Program::compile("work") else { return };
-    let output = program.output(Library::WorkingCopy, &[("NEARPM_STATISTICS", "1")]);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("transactions: ") && text.contains("fences: "), "{text}");
+    for (library, mode) in [(Library::WorkingCopy, "working-copy"), (Library::InPlace, "in-place")] {
+        let output = program.output(library, &[("NEARPM_STATISTICS", "1")]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("transactions: ") && text.contains("fences: "), "{text}");
+        assert!(text.contains(&format!("libpmemobj: mode: {mode}\n")), "{text}");
+    }
 }
 
 /// A pool that grows, by itself and when it is asked to; PMDK's grow only as directories.

@@ -4,6 +4,7 @@ use nearpm_interface::media::{PAGE_BYTES, PoolHead, RING_EPOCH};
 use nearpm_interface::record::POOL_APPLIED;
 
 use super::{Contents, Image, log};
+use crate::direct::{self, Mode};
 use crate::error::Error;
 use crate::heap::HeapLayout;
 use crate::recovery::segments;
@@ -60,6 +61,9 @@ pub struct Info {
     /// Whether a direct pool was closed in order: it has no segments. Pools of the mechanisms leave
     /// no trace of how they were closed.
     pub closed: bool,
+    /// The mode, as `NEARPM_MODE` says it, that the last program would have been the faster in that
+    /// chose by use and did enough to tell.
+    pub mode_of_last_use: Option<&'static str>,
     /// The logs.
     pub log: LogInfo,
     /// What a recovery would find and do; `None` where damage is in its way.
@@ -125,6 +129,7 @@ impl Image {
             spare_pages: head.spare,
             regions: regions(&head),
             closed: self.medium.load_word(POOL_APPLIED) == 0,
+            mode_of_last_use: direct::of_last_use(&self.medium).map(Mode::name),
             log: self.log_info(&head),
             recovery: None,
             root: None,

@@ -83,6 +83,7 @@ mod unacknowledged;
 
 pub use crate::heap::Reservation;
 pub use crate::options::{Growth, Mode};
+pub(crate) use mode_by_use::of_last_use;
 pub use pool::DirectPool;
 pub use snapshot::{Snapshot, SnapshotReader};
 pub use transaction::Transaction;

@@ -39,10 +39,19 @@ pub(super) fn mode(asked: Mode, options: &Options, medium: &Medium) -> Mode {
     if !may_choose || backing.drains_for_all() || !backing.is_mapped() || !backing.keeps_order() {
         return asked;
     }
-    // Damaged, it says nothing.
-    match seal::open_word(medium.load_word(POOL_USE)) {
-        Some(IN_PLACE) => Mode::InPlace,
+    match of_last_use(medium) {
+        Some(Mode::InPlace) => Mode::InPlace,
         _ => asked,
+    }
+}
+
+/// The mode that the last program would have been the faster in that did enough to tell.
+pub(crate) fn of_last_use(medium: &Medium) -> Option<Mode> {
+    // Damaged, it says nothing.
+    match seal::open_word(medium.load_word(POOL_USE))? {
+        IN_PLACE => Some(Mode::InPlace),
+        WORKING_COPY => Some(Mode::WorkingCopy),
+        _ => None,
     }
 }
 

@@ -4,7 +4,8 @@ use nearpm_interface::record::POOL_USE;
 
 use super::store::{options, peek, poke};
 use super::{DirectPool, Mode};
-use crate::memory::TestMemory;
+use crate::check;
+use crate::memory::{Image, TestMemory};
 use crate::options::Options;
 
 const OBJECT: u64 = 64 << 10;
@@ -64,6 +65,12 @@ fn a_pool_is_opened_in_the_mode_that_its_last_program_would_have_liked() {
     assert_eq!(open(&file, &by_use).mode(), Mode::WorkingCopy);
     let mut image = memory.durable();
     assert_eq!(open(&TestMemory::from_image(image.clone()), &by_use).mode(), Mode::InPlace);
+    let said = |image: &Image| {
+        let memory = TestMemory::from_image(image.clone());
+        check::Image::open_in(&memory).info().unwrap().mode_of_last_use
+    };
+    assert_eq!(said(&image), Some("in-place"));
     image[POOL_USE as usize + 3] ^= 4;
+    assert_eq!(said(&image), None);
     assert_eq!(open(&TestMemory::from_image(image), &by_use).mode(), Mode::WorkingCopy);
 }

@@ -20,6 +20,8 @@
 #define SESSION_PLACES 1000
 #define SESSION_PLACES_BYTES ((size_t)512 << 10)
 #define LINE 64
+/* Of an object. */
+#define HEADER 16
 /* What copies are made of in turn. */
 #define SOURCES 4
 /* Lines that are flushed before one drain. */
@@ -652,6 +654,9 @@ static void find(struct calls *calls)
     if (calls->root == NULL)
         fail("no root object: %s", pmemobj_errormsg());
     calls->places = (char *)(((uintptr_t)(calls->root + 1) + LINE - 1) / LINE * LINE);
+    /* As objects lie of programs that align none. */
+    if (calls->options->steps != NULL)
+        calls->places += HEADER;
 }
 
 static void open_again(struct calls *calls)
@@ -761,7 +766,7 @@ static void report(const struct options *options)
 
 static void make_root(struct calls *calls, size_t bytes_of_places)
 {
-    if (OID_IS_NULL(pmemobj_root(calls->pool, sizeof(struct root) + LINE + bytes_of_places)))
+    if (OID_IS_NULL(pmemobj_root(calls->pool, sizeof(struct root) + LINE + HEADER + bytes_of_places)))
         fail("no root object: %s", pmemobj_errormsg());
     find(calls);
 }

@@ -157,8 +157,8 @@ impl Rig<'_> {
         let mut command = Command::new(self.programs.path(run[0].program));
         command.args(Case::arguments(run)).arg(format!("--pool={}", pools.join("pool").display()));
         command.env("PMEM_IS_PMEM_FORCE", if self.persistence == Persistence::Instructions { "1" } else { "0" });
-        // Page faults are those of the operating system: all happen before the clock runs. A session
-        // is what a program does that sets nothing.
+        // Page faults are those of the operating system: all happen before the clock runs. A
+        // session is what a program does that sets nothing.
         match run[0].program {
             Program::Session => command.env_remove("PMEMOBJ_CONF"),
             _ => command.env("PMEMOBJ_CONF", "prefault.at_create=1"),

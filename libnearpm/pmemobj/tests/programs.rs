@@ -242,7 +242,8 @@ fn a_card_is_refused() {
     assert!(output.status.code() == Some(1) && text.contains("has no simulated card"), "{}: {text}", output.status);
 }
 
-/// With `NEARPM_STATISTICS=1` closing a pool prints its counters, and the mode that it was opened in.
+/// With `NEARPM_STATISTICS=1` closing a pool prints its counters, and the mode that it was opened
+/// in.
 #[test]
 fn statistics_are_printed() {
     let Some(program) = Program::compile("work") else { return };

@@ -119,8 +119,8 @@ impl DirectPool {
         segment_bytes(self.head.bytes) - SegmentHead::SIZE as u64 - LINE_U64
     }
 
-    /// Takes the memory for commits of the calling thread now that their records are copied to until
-    /// a truncation.
+    /// Takes the memory now that the records of the calling thread's commits are copied to until a
+    /// truncation.
     pub(super) fn prepare_lane(&self) {
         let mut shard = self.shards[slot()].lock();
         if shard.lanes.is_empty() {

@@ -707,7 +707,8 @@ mod tests {
         assert!(without >= 8 && with < without / 4, "{with} page faults where it was populated, else {without}");
     }
 
-    /// Neither in the log nor in the memory for copies of its records, which is that of the process.
+    /// Neither in the log nor in the memory for copies of its records, which is that of the
+    /// process.
     #[test]
     #[cfg(all(target_os = "linux", not(miri)))]
     fn commits_of_a_populated_pool_meet_hardly_a_page_fault() {

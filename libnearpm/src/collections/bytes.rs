@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::{Load, Persistent, Ptr, Store};
 
 /// A row of bytes that may be the key of a map, where it is looked up by a `&[u8]`; its order is
-/// that of slices. What it can do besides is what the [`PVec`] can that `bytes` gives.
+/// that of slices. `bytes` gives the [`PVec`] that it is, and so all that a vector can do.
 ///
 /// ```
 /// use nearpm::prelude::*;
@@ -22,10 +22,16 @@ use crate::{Load, Persistent, Ptr, Store};
 #[derive(Clone, Copy, Debug, Default, Persistent)]
 #[repr(C)]
 pub struct PBytes {
-    bytes: PVec<u8>,
+    /// The bytes.
+    pub bytes: PVec<u8>,
 }
 
 impl PBytes {
+    /// An empty one, as zeros are.
+    pub const fn new() -> Self {
+        PBytes { bytes: PVec::new() }
+    }
+
     /// Bytes, to be put into a collection or an object; until they are, only the transaction knows
     /// them.
     pub fn with(tx: &mut impl Store, bytes: &[u8]) -> Result<PBytes, Error> {

@@ -1,7 +1,8 @@
-//! Everything that a collection holds, taken out.
+//! What a collection holds, taken out: everything, or what a function chooses.
 
 #![allow(unsafe_code)]
 
+use std::borrow::Borrow;
 use std::ops::{Bound, RangeBounds};
 
 use super::{Key, PBTreeMap, PHashMap, PQueue, PVec, copy};
@@ -73,6 +74,34 @@ macro_rules! map {
                 let entries = self.iter(tx)?.collect::<Result<_, _>>()?;
                 Ptr::cast::<$map<K, Taken<V>>>(self).clear(tx)?;
                 Ok(entries)
+            }
+
+            /// Takes out the entries for which a function says no, and frees them with what their
+            /// values own. The function gets what is read from, the key and the value. It takes
+            /// memory for the keys that go.
+            ///
+            /// # Errors
+            /// Beside those of the pool what the function gives, before anything changes.
+            pub fn retain<S: Store>(
+                self,
+                tx: &mut S,
+                mut keep: impl FnMut(&S, &K::Owned, V) -> Result<bool, Error>,
+            ) -> Result<(), Error>
+            where
+                K::Owned: Borrow<K::Query>,
+            {
+                let mut gone = Vec::new();
+                for entry in self.iter(&*tx)? {
+                    let (key, value) = entry?;
+                    if !keep(&*tx, &key, value)? {
+                        gone.push(key);
+                    }
+                }
+                whole(tx, |tx| {
+                    gone.into_iter().try_for_each(|key| {
+                        self.remove(tx, key.borrow())?.map_or(Ok(()), |value| value.release(tx))
+                    })
+                })
             }
         }
     };

@@ -8,7 +8,8 @@
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
-use super::{Key, slot_after};
+use super::Key;
+use super::entry::Places;
 use crate::error::Error;
 use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
@@ -213,51 +214,6 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
         Ok(self.slot(from, key)?.is_some())
     }
 
-    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to
-    /// release.
-    pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
-        whole(tx, |tx| {
-            if tx.get(self.buckets())? == 0 {
-                self.begin(tx)?;
-            }
-            let (mut map, hash) = (tx.get(self)?, K::hash(key));
-            let (link, found) = map.find(tx, key, hash)?;
-            if let Some(entry) = found {
-                return tx.replace(PHashMap::<K, V>::value(entry), value).map(Some);
-            }
-            let key = K::make(tx, key)?;
-            let entry: Ptr<Entry> = pointer(tx.alloc_bytes(PHashMap::<K, V>::ENTRY_BYTES)?)?;
-            tx.set(entry, Entry { next: None, hash })?;
-            tx.set(PHashMap::<K, V>::key(entry), key)?;
-            tx.set(PHashMap::<K, V>::value(entry), value)?;
-            tx.set(link, Some(entry))?;
-            map.length = map.length.saturating_add(1);
-            tx.set(self.length(), map.length)?;
-            if map.length > map.buckets.saturating_mul(LOAD) { self.split(tx, map) } else { Ok(()) }.map(|()| None)
-        })
-    }
-
-    /// Takes a key out, and gives its value. What that owns is the caller's to release.
-    pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
-        whole(tx, |tx| {
-            let map = tx.get(self)?;
-            if map.length == 0 {
-                return Ok(None);
-            }
-            let (link, found) = map.find(tx, key, K::hash(key))?;
-            let Some(entry) = found else { return Ok(None) };
-            let value = tx.get(PHashMap::<K, V>::value(entry))?;
-            let next = tx.get(entry.next())?;
-            tx.set(link, next)?;
-            tx.set(self.length(), map.length - 1)?;
-            if K::OWNS {
-                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;
-            }
-            tx.free(entry)?;
-            Ok(Some(value))
-        })
-    }
-
     /// Frees everything that the map holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
         whole(tx, |tx| {
@@ -271,12 +227,14 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
         from.get(self)?.iterate(from)
     }
 
-    /// Makes the first buckets.
-    fn begin(self, tx: &mut impl Store) -> Result<(), Error> {
+    /// Makes the first buckets, and gives the map that has them.
+    fn begin(self, tx: &mut impl Store) -> Result<PHashMap<K, V>, Error> {
         let directory: Ptr<Directory> = tx.alloc_zeroed(1)?;
         let first = tx.alloc_zeroed(FIRST)?;
         tx.set(directory.at(0), Some(first))?;
-        tx.set(self, PHashMap { buckets: FIRST, directory: Some(directory), ..PHashMap::EMPTY })
+        let map = PHashMap { buckets: FIRST, directory: Some(directory), ..PHashMap::EMPTY };
+        tx.set(self, map)?;
+        Ok(map)
     }
 
     /// Makes one more bucket, and moves to it what belongs there of the one that it splits.
@@ -310,6 +268,87 @@ impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
             }
         }
         tx.set(self.buckets(), map.buckets)
+    }
+}
+
+/// An entry of a map, with the link that leads to it.
+pub struct Found<K: Key, V: Persistent> {
+    map: PHashMap<K, V>,
+    link: Ptr<Link>,
+    entry: Ptr<Entry>,
+}
+
+/// Where an entry with a hash belongs in a map: the last link of its bucket, or none if there are
+/// no buckets yet.
+pub struct Missing<K: Key, V: Persistent> {
+    map: PHashMap<K, V>,
+    link: Option<Ptr<Link>>,
+    hash: u64,
+}
+
+impl<K: Key, V: Persistent> Places for PHashMap<K, V> {
+    type Key = K;
+    type Value = V;
+    type Found = Found<K, V>;
+    type Missing = Missing<K, V>;
+
+    #[inline]
+    fn look_up(map: Ptr<Self>, from: &impl Load, key: &K::Query) -> Result<Result<Self::Found, Self::Missing>, Error> {
+        let (map, hash) = (from.get(map)?, K::hash(key));
+        if map.buckets == 0 {
+            return Ok(Err(Missing { map, link: None, hash }));
+        }
+        let (link, found) = map.find(from, key, hash)?;
+        Ok(found.map(|entry| Found { map, link, entry }).ok_or(Missing { map, link: Some(link), hash }))
+    }
+
+    #[inline]
+    fn slot(found: &Self::Found) -> Ptr<V> {
+        Self::value(found.entry)
+    }
+
+    #[inline]
+    fn fill(
+        table: Ptr<Self>,
+        tx: &mut impl Store,
+        key: &K::Query,
+        missing: Self::Missing,
+        value: V,
+    ) -> Result<Ptr<V>, Error> {
+        let Missing { mut map, link, hash } = missing;
+        let link = match link {
+            Some(link) => link,
+            None => {
+                map = table.begin(tx)?;
+                map.bucket(tx, map.index(hash))?
+            }
+        };
+        let key = K::make(tx, key)?;
+        let entry: Ptr<Entry> = pointer(tx.alloc_bytes(Self::ENTRY_BYTES)?)?;
+        tx.set(entry, Entry { next: None, hash })?;
+        tx.set(Self::key(entry), key)?;
+        tx.set(Self::value(entry), value)?;
+        tx.set(link, Some(entry))?;
+        map.length = map.length.saturating_add(1);
+        tx.set(table.length(), map.length)?;
+        if map.length > map.buckets.saturating_mul(LOAD) {
+            table.split(tx, map)?;
+        }
+        Ok(Self::value(entry))
+    }
+
+    #[inline]
+    fn take(table: Ptr<Self>, tx: &mut impl Store, _: &K::Query, found: Self::Found) -> Result<V, Error> {
+        let Found { map, link, entry } = found;
+        let value = tx.get(Self::value(entry))?;
+        let next = tx.get(entry.next())?;
+        tx.set(link, next)?;
+        tx.set(table.length(), map.length.saturating_sub(1))?;
+        if K::OWNS {
+            tx.get(Self::key(entry))?.release(tx)?;
+        }
+        tx.free(entry)?;
+        Ok(value)
     }
 }
 
@@ -355,18 +394,5 @@ impl<K: Key, V: Persistent> PHashMap<K, V> {
 impl<K: Key, V: Persistent> Default for PHashMap<K, V> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<K: Key, V: Persistent> Ptr<PHashMap<K, V>> {
-    /// Where the value of a key lies, which gets this one where it has none.
-    pub fn slot_or_insert_with(
-        self,
-        tx: &mut impl Store,
-        key: &K::Query,
-        value: impl FnOnce() -> V,
-    ) -> Result<Ptr<V>, Error> {
-        let insert = |tx: &mut _| self.insert(tx, key, value()).map(drop);
-        slot_after(tx, Ptr::offset(self), |from| self.slot(from, key), insert)
     }
 }

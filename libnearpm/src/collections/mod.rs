@@ -21,7 +21,8 @@
 //! One that fails later leaves the collection half changed, so that the transaction can only be
 //! aborted: its commit fails.
 //!
-//! `drain` takes out all that is there, as a `Vec`.
+//! `drain` takes out all that is there, as a `Vec`, and `retain` of maps and sets what a function
+//! does not want to keep. `entry` of a map looks a key up once, for all that is then done with it.
 //!
 //! A collection owns its memory, and not what pointers in its values point to. It is freed by
 //! `clear`, together with what the values own: text in a vector, say. Copying a collection's value
@@ -31,6 +32,7 @@
 mod btree;
 mod bytes;
 mod drain;
+mod entry;
 mod hashmap;
 mod key;
 mod queue;
@@ -42,6 +44,7 @@ mod vector;
 
 pub use btree::{Backwards, Cursor, CursorMut, PBTreeMap, Range, Ranked};
 pub use bytes::PBytes;
+pub use entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hashmap::{Entries, PHashMap};
 pub use key::{Key, PlainKey};
 pub use queue::{Items, PQueue};
@@ -51,22 +54,8 @@ pub use set::{PBTreeSet, PHashSet};
 pub use string::PString;
 pub use vector::{PVec, Values};
 
+use crate::Store;
 use crate::error::Error;
-use crate::{Ptr, Store};
-
-/// Where the map at an offset has the value of a key, behind its insertion where there is none.
-fn slot_after<S: Store, V>(
-    tx: &mut S,
-    map: u64,
-    slot: impl Fn(&S) -> Result<Option<Ptr<V>>, Error>,
-    insert: impl FnOnce(&mut S) -> Result<(), Error>,
-) -> Result<Ptr<V>, Error> {
-    if let Some(found) = slot(tx)? {
-        return Ok(found);
-    }
-    insert(tx)?;
-    slot(tx)?.ok_or(Error::Corrupt { what: "a map does not find a key that was inserted", offset: map })
-}
 
 /// Copies bytes from one place of a pool to another; the places may overlap.
 fn copy<S: Store>(tx: &mut S, from: u64, to: u64, bytes: u64) -> Result<(), Error> {

@@ -3,8 +3,10 @@
 
 mod cuts;
 mod deep;
+mod entries;
 mod full;
 mod removal;
+mod sets;
 
 use nearpm::memory::TestMemory;
 use nearpm::prelude::*;

@@ -25,13 +25,14 @@ pub use iterate::{Backwards, Range};
 use node::{Node, ROOM, Row, below_row, child_row, key_row, node_bytes, value_row};
 pub use ranked::Ranked;
 
-use super::{Key, slot_after};
+use super::Key;
+use super::entry::Places;
 use crate::error::Error;
 use crate::typed::{later, pointer, whole};
 use crate::{Load, Persistent, Ptr, Store};
 
-/// Levels that a tree can have at most: each but the last has half its children, at least when it
-/// was made.
+/// Levels that a tree can have at most: a node above the leaves has two children at least when it
+/// is made, and half its children but at the ends.
 const LEVELS: usize = 24;
 
 /// An ordered map; see [`collections`](crate::collections). Its methods are those of
@@ -261,39 +262,13 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         Ok(self.slot(from, key)?.is_some())
     }
 
-    /// Sets the value of a key, and gives the one that it had. What that owns is the caller's to
-    /// release.
-    pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
-        whole(tx, |tx| {
-            let map = tx.get(self)?;
-            let Some(top) = map.checked_top()? else {
-                let leaf = PBTreeMap::<K, V>::new_node(tx, false)?;
-                node::set_count(tx, leaf, 0)?;
-                tx.set(self, PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY })?;
-                return self.insert(tx, key, value);
-            };
-            let (path, leaf) = map.path(tx, top, key)?;
-            let count = node::count(tx, leaf)?;
-            let (mut at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
-            if found {
-                return tx.replace(value_row::<K, V>(leaf).at(at), value).map(Some);
-            }
-            let (mut to, made) = (leaf, K::make(tx, key)?);
-            if count >= ROOM {
-                let kept = PBTreeMap::<K, V>::kept(at);
-                let (separator, upper) = PBTreeMap::<K, V>::split_leaf(tx, leaf, kept)?;
-                if at > kept {
-                    (to, at) = (upper, at - kept);
-                }
-                self.insert_above(tx, map, path, separator, upper)?;
-            }
-            PBTreeMap::<K, V>::put(tx, to, at, (made, value), (value_row::<K, V>(to), 0))?;
-            tx.set(self.length(), map.length.saturating_add(1))?;
-            if K::COUNTED {
-                self.count_along(tx, key, 1)?;
-            }
-            Ok(None)
-        })
+    /// Makes the first leaf, and gives the place of the first entry.
+    fn begin(self, tx: &mut impl Store) -> Result<Place<K, V>, Error> {
+        let leaf = PBTreeMap::<K, V>::new_node(tx, false)?;
+        node::set_count(tx, leaf, 0)?;
+        let map = PBTreeMap { top: Some(leaf), height: 1, ..PBTreeMap::EMPTY };
+        tx.set(self, map)?;
+        Ok(Place { map, path: Path { steps: [(leaf, 0); LEVELS], length: 0 }, leaf, count: 0, at: 0 })
     }
 
     /// Hangs a node that a split has made beside the one that was split, at the end of a path.
@@ -338,47 +313,99 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         tx.set(self.height(), map.height + 1)
     }
 
-    /// Takes a key out, and gives its value. What that owns is the caller's to release.
-    pub fn remove(self, tx: &mut impl Store, key: &K::Query) -> Result<Option<V>, Error> {
-        whole(tx, |tx| {
-            let map = tx.get(self)?;
-            let Some(top) = map.checked_top()? else { return Ok(None) };
-            let (path, leaf) = map.path(tx, top, key)?;
-            let count = node::count(tx, leaf)?;
-            let (at, found) = PBTreeMap::<K, V>::position(tx, leaf, count, key)?;
-            if !found {
-                return Ok(None);
-            }
-            if K::COUNTED {
-                self.count_along(tx, key, -1)?;
-            }
-            let value = value_row::<K, V>(leaf).get(tx, at)?;
-            if K::OWNS {
-                key_row::<K>(leaf).get(tx, at)?.release(tx)?;
-            }
-            tx.set(self.length(), map.length.saturating_sub(1))?;
-            if count > 1 {
-                tx.declare(node::range::<K, V>(leaf, false))?;
-                key_row::<K>(leaf).remove(tx, at, count)?;
-                value_row::<K, V>(leaf).remove(tx, at, count)?;
-                node::set_count(tx, leaf, count - 1)?;
-                if node::is_small(count - 1) {
-                    self.join_leaf(tx, map, path, (leaf, count - 1))?;
-                }
-            } else {
-                tx.free(leaf)?;
-                self.remove_above(tx, map, path, true)?;
-            }
-            Ok(Some(value))
-        })
-    }
-
     /// Frees everything that the map holds.
     pub fn clear(self, tx: &mut impl Store) -> Result<(), Error> {
         whole(tx, |tx| {
             tx.get(self)?.release(tx)?;
             tx.set(self, PBTreeMap::EMPTY)
         })
+    }
+}
+
+/// An index of a leaf, where an entry is or belongs, and the way there.
+pub struct Place<K: Key, V: Persistent> {
+    map: PBTreeMap<K, V>,
+    path: Path,
+    leaf: Ptr<Node>,
+    /// Keys in the leaf.
+    count: u64,
+    at: u64,
+}
+
+impl<K: Key, V: Persistent> Places for PBTreeMap<K, V> {
+    type Key = K;
+    type Value = V;
+    type Found = Place<K, V>;
+    /// None in a map that has no nodes yet.
+    type Missing = Option<Place<K, V>>;
+
+    #[inline]
+    fn look_up(map: Ptr<Self>, from: &impl Load, key: &K::Query) -> Result<Result<Self::Found, Self::Missing>, Error> {
+        let map = from.get(map)?;
+        let Some(top) = map.checked_top()? else { return Ok(Err(None)) };
+        let (path, leaf) = map.path(from, top, key)?;
+        let count = node::count(from, leaf)?;
+        let (at, found) = Self::position(from, leaf, count, key)?;
+        let place = Place { map, path, leaf, count, at };
+        Ok(if found { Ok(place) } else { Err(Some(place)) })
+    }
+
+    #[inline]
+    fn slot(found: &Place<K, V>) -> Ptr<V> {
+        value_row::<K, V>(found.leaf).at(found.at)
+    }
+
+    #[inline]
+    fn fill(
+        tree: Ptr<Self>,
+        tx: &mut impl Store,
+        key: &K::Query,
+        missing: Option<Place<K, V>>,
+        value: V,
+    ) -> Result<Ptr<V>, Error> {
+        let Place { map, path, leaf, count, mut at } = missing.map_or_else(|| tree.begin(tx), Ok)?;
+        let (mut to, made) = (leaf, K::make(tx, key)?);
+        if count >= ROOM {
+            let kept = Self::kept(at);
+            let (separator, upper) = Self::split_leaf(tx, leaf, kept)?;
+            if at > kept {
+                (to, at) = (upper, at - kept);
+            }
+            tree.insert_above(tx, map, path, separator, upper)?;
+        }
+        let values = value_row::<K, V>(to);
+        Self::put(tx, to, at, (made, value), (values, 0))?;
+        tx.set(tree.length(), map.length.saturating_add(1))?;
+        if K::COUNTED {
+            tree.count_along(tx, key, 1)?;
+        }
+        Ok(values.at(at))
+    }
+
+    #[inline]
+    fn take(tree: Ptr<Self>, tx: &mut impl Store, key: &K::Query, found: Place<K, V>) -> Result<V, Error> {
+        let Place { map, path, leaf, count, at } = found;
+        if K::COUNTED {
+            tree.count_along(tx, key, -1)?;
+        }
+        let value = value_row::<K, V>(leaf).get(tx, at)?;
+        if K::OWNS {
+            key_row::<K>(leaf).get(tx, at)?.release(tx)?;
+        }
+        tx.set(tree.length(), map.length.saturating_sub(1))?;
+        if count > 1 {
+            tx.declare(node::range::<K, V>(leaf, false))?;
+            key_row::<K>(leaf).remove(tx, at, count)?;
+            value_row::<K, V>(leaf).remove(tx, at, count)?;
+            node::set_count(tx, leaf, count - 1)?;
+            if node::is_small(count - 1) {
+                tree.join_leaf(tx, map, path, (leaf, count - 1))?;
+            }
+        } else {
+            tx.free(leaf)?;
+            tree.remove_above(tx, map, path, true)?;
+        }
+        Ok(value)
     }
 }
 
@@ -392,18 +419,5 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
 impl<K: Key, V: Persistent> Default for PBTreeMap<K, V> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
-    /// Where the value of a key lies, which gets this one where it has none.
-    pub fn slot_or_insert_with(
-        self,
-        tx: &mut impl Store,
-        key: &K::Query,
-        value: impl FnOnce() -> V,
-    ) -> Result<Ptr<V>, Error> {
-        let insert = |tx: &mut _| self.insert(tx, key, value()).map(drop);
-        slot_after(tx, Ptr::offset(self), |from| self.slot(from, key), insert)
     }
 }

@@ -94,13 +94,15 @@ fn filled(pool_bytes: u64, key: impl Fn(u64) -> u64) -> f64 {
 }
 
 #[test]
-fn a_map_with_rising_keys_fills_its_nodes() {
-    println!("|  pool | rising | scattered |");
-    println!("|------:|-------:|----------:|");
+fn a_map_with_rising_or_falling_keys_fills_its_nodes() {
+    println!("|  pool | rising | falling | scattered |");
+    println!("|------:|-------:|--------:|----------:|");
     for (mib, aim) in [(1, 60.0), (8, 65.0)] {
         let rising = filled(mib << 20, |n| n);
+        let falling = filled(mib << 20, |n| !n);
         let scattered = filled(mib << 20, |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        println!("| {mib:1} MiB | {rising:6.1} | {scattered:9.1} |");
-        assert!(rising >= aim && scattered >= 40.0, "{mib} MiB: {rising:.1} %, scattered {scattered:.1} %");
+        println!("| {mib:1} MiB | {rising:6.1} | {falling:7.1} | {scattered:9.1} |");
+        let shares = format!("{mib} MiB: {rising:.1} %, falling {falling:.1} %, scattered {scattered:.1} %");
+        assert!(rising >= aim && falling >= aim && scattered >= 40.0, "{shares}");
     }
 }

@@ -105,6 +105,50 @@ fn nodes_stay_filled_while_keys_go() {
     thinned("by strides", &part(&strided));
 }
 
+/// Keys that come in the order of a function, and go in other orders.
+fn filled_in_order<K: Key<Query = u64, Owned = u64>>(order: &str, look: impl Fn(&Numbers<K>)) {
+    let keys: Vec<u64> = (0..KEYS).map(|number| if order == "falling" { KEYS - number } else { number }).collect();
+    type Order = fn(&u64) -> u64;
+    let goings: [(&str, Order); 3] = [("rising", |&key| key), ("falling", |&key| !key), ("mixed", |&key| mixed(key))];
+    for (going, by) in goings {
+        let mut numbers = Numbers::<K>::new();
+        for some in keys.chunks(500) {
+            numbers.insert(some.iter().copied());
+        }
+        let used = numbers.used();
+        assert!(used > 0.8, "{order}: {used}");
+        numbers.check();
+        look(&numbers);
+        let mut goes = keys.clone();
+        goes.sort_by_key(by);
+        for some in goes.chunks(keys.len() / 5) {
+            numbers.remove(some.iter().copied());
+            numbers.check();
+            look(&numbers);
+        }
+        assert_eq!(numbers.nodes(), 0, "{order}, {going}: an empty tree has no nodes");
+    }
+}
+
+#[test]
+fn keys_that_rise_or_fall_fill_nodes_and_go_again() {
+    for order in ["rising", "falling"] {
+        filled_in_order::<u64>(order, |_| ());
+        filled_in_order::<Ranked<u64>>(order, places_are_right);
+    }
+}
+
+/// Falling keys of each of several groups, which come in turn: nodes split at every index.
+#[test]
+fn keys_that_fall_in_groups_are_found_by_their_places() {
+    let mut numbers = Numbers::<Ranked<u64>>::new();
+    for number in (0..KEYS / 20).rev() {
+        numbers.insert((0..20).map(|group| group << 32 | number));
+    }
+    numbers.check();
+    places_are_right(&numbers);
+}
+
 #[test]
 fn nodes_stay_filled_while_keys_come_and_go() {
     let mut numbers = Numbers::<u64>::new();
@@ -180,22 +224,25 @@ fn a_map_that_grows_and_shrinks_has_what_one_of_the_standard_library_has() {
     grows_and_shrinks::<u64>(|_| ());
 }
 
+/// Keys are found by their places, and places by their keys.
+fn places_are_right(numbers: &Numbers<Ranked<u64>>) {
+    let all: Vec<(u64, u64)> = numbers.model.iter().map(|(&key, &value)| (key, value)).collect();
+    numbers
+        .pool
+        .read(|from| {
+            for (place, &(key, value)) in all.iter().enumerate().step_by(7) {
+                assert_eq!(numbers.map.rank(from, &key)?, (place as u64, true));
+                assert_eq!(numbers.map.entry_at(from, place as u64)?, Some((key, value)));
+            }
+            assert_eq!(numbers.map.entry_at(from, all.len() as u64)?, None);
+            Ok(())
+        })
+        .unwrap();
+}
+
 #[test]
 fn nodes_that_are_joined_are_counted() {
-    grows_and_shrinks::<Ranked<u64>>(|numbers| {
-        let all: Vec<(u64, u64)> = numbers.model.iter().map(|(&key, &value)| (key, value)).collect();
-        numbers
-            .pool
-            .read(|from| {
-                for (place, &(key, value)) in all.iter().enumerate().step_by(7) {
-                    assert_eq!(numbers.map.rank(from, &key)?, (place as u64, true));
-                    assert_eq!(numbers.map.entry_at(from, place as u64)?, Some((key, value)));
-                }
-                assert_eq!(numbers.map.entry_at(from, all.len() as u64)?, None);
-                Ok(())
-            })
-            .unwrap();
-    });
+    grows_and_shrinks::<Ranked<u64>>(places_are_right);
 }
 
 /// Keys that own memory: separators are copies of them, and each is freed once.

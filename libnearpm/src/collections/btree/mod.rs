@@ -80,6 +80,11 @@ impl Path {
         Some(self.steps[self.length])
     }
 
+    /// Whether it leads to the first node of its level.
+    fn is_first(&self) -> bool {
+        self.steps[..self.length].iter().all(|&(_, at)| at == 0)
+    }
+
     fn last_mut(&mut self) -> Option<&mut (Ptr<Node>, u64)> {
         self.steps[..self.length].last_mut()
     }
@@ -194,11 +199,17 @@ impl<K: Key, V: Persistent> PBTreeMap<K, V> {
         node::set_count(tx, node, count + 1)
     }
 
-    /// How many keys stay in a full node when one more comes at an index: half of them, but for one
-    /// behind all others. Keys that rise are never followed by one in front, so that the room in
-    /// the lower half would stay free.
-    fn kept(at: u64) -> u64 {
-        if at == ROOM { ROOM - 1 } else { ROOM / 2 }
+    /// How many keys stay in a full node, at the end of a path, when one more comes at an index:
+    /// half of them, but for one behind all others of the node or in front of all others of the
+    /// tree. Keys that rise are never followed by one in front, and keys that fall by none behind,
+    /// so that the room in the other half would stay free. (In front of a node in the middle no key
+    /// comes: it would go to the end of the one before.) An inner node gives one key up besides.
+    fn kept(at: u64, path: &Path, inner: bool) -> u64 {
+        match at {
+            0 if path.is_first() => 1 - u64::from(inner),
+            ROOM => ROOM - 1,
+            _ => ROOM / 2,
+        }
     }
 
     /// Moves the entries of a full leaf behind the first `kept` to a new one. Gives the new one and
@@ -283,7 +294,7 @@ impl<K: Key, V: Persistent> Ptr<PBTreeMap<K, V>> {
         let mut levels = 1;
         while let Some((node, mut at)) = path.pop() {
             let (mut to, full) = (node, node::count(tx, node)? >= ROOM);
-            let kept = PBTreeMap::<K, V>::kept(at);
+            let kept = PBTreeMap::<K, V>::kept(at, &path, true);
             let above = full.then(|| PBTreeMap::<K, V>::split_inner(tx, node, kept)).transpose()?;
             if let Some((_, beside)) = above
                 && at > kept
@@ -366,7 +377,7 @@ impl<K: Key, V: Persistent> Places for PBTreeMap<K, V> {
         let Place { map, path, leaf, count, mut at } = missing.map_or_else(|| tree.begin(tx), Ok)?;
         let (mut to, made) = (leaf, K::make(tx, key)?);
         if count >= ROOM {
-            let kept = Self::kept(at);
+            let kept = Self::kept(at, &path, false);
             let (separator, upper) = Self::split_leaf(tx, leaf, kept)?;
             if at > kept {
                 (to, at) = (upper, at - kept);

@@ -248,8 +248,8 @@ macro_rules! map {
                 self.entry(tx, key)?.or_insert_with(value)
             }
 
-            /// Sets the value of a key, and gives the one that it had. What that owns is the caller's
-            /// to release.
+            /// Sets the value of a key, and gives the one that it had. What that owns is the
+            /// caller's to release.
             pub fn insert(self, tx: &mut impl Store, key: &K::Query, value: V) -> Result<Option<V>, Error> {
                 whole(tx, |tx| match $map::look_up(self, tx, key)? {
                     Ok(found) => tx.replace($map::slot(&found), value).map(Some),

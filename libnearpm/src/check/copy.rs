@@ -9,7 +9,8 @@ use std::path::Path;
 
 use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::{
-    CHUNK_BYTES, ChunkWord, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_GROWN, PoolHead, SPAN_VERSION,
+    CHUNK_BYTES, ChunkWord, MAX_RING_BYTES, MIN_RING_BYTES, PAGE_BYTES, POOL_GROWN, POOL_VERSION, PoolHead,
+    SPAN_VERSION,
 };
 use nearpm_newfile::Durability;
 
@@ -164,7 +165,8 @@ fn to_file(image: &Image, tables: &Tables, head: &PoolHead, path: &Path, objects
 /// smaller, which are blank in a copy; they become larger where the heap shrinks.
 ///
 /// Where that leaves too little, and for a pool that has grown, what is new has tables of its own,
-/// as if the pool had grown.
+/// as if the pool had grown; a pool of format 1 becomes one that grows for that. In one without
+/// objects none has to stay, so that the copy is made as a new pool of its size.
 fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
     if bytes == grow::bytes(old) {
         return Ok(*old);
@@ -177,8 +179,27 @@ fn resize(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Probl
         Err(Problem::BadOption { .. }) if bytes > old.bytes && grow::check(old).is_ok() => {
             grow::plan(old, bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
         }
+        Err(Problem::BadOption { .. }) if bytes > old.bytes && old.version == POOL_VERSION => {
+            if needed_chunks(tables) == 0 {
+                return anew(old, bytes);
+            }
+            grow::plan(&growing(old, tables)?, bytes)
+        }
         done => done,
     }
+}
+
+/// The head of a pool that was just made, with as many lanes and rings as large as another one.
+fn anew(old: &PoolHead, bytes: u64) -> Result<PoolHead, Problem> {
+    let shape = Options::new().id(old.pool).lanes(old.lanes).ring_bytes(old.ring_bytes);
+    format::layout(&if old.spare == 0 { shape.spare_pages(0) } else { shape }, bytes)
+}
+
+/// The head of a pool of format 1 as one that grows, whose objects stay: it has no spare pages, and
+/// its rings are smaller where the sealed tables need room.
+fn growing(old: &PoolHead, tables: &Tables) -> Result<PoolHead, Problem> {
+    let shape = PoolHead { version: SPAN_VERSION, spare: 0, crc: 0, ..*old };
+    best_fit(&shape, tables).ok_or(Problem::BadOption { what: NO_ROOM })
 }
 
 /// Of a pool that has grown: its zones become more or fewer.
@@ -210,20 +231,27 @@ fn needed_chunks(tables: &Tables) -> u64 {
 fn resize_made(old: &PoolHead, tables: &Tables, bytes: u64) -> Result<PoolHead, Problem> {
     let needed = needed_chunks(tables);
     let least = old.end() - (tables.layout().chunks - needed) * CHUNK_BYTES / PAGE_BYTES * PAGE_BYTES;
-    let widest = (tables.layout().first / u64::from(old.lanes)).min(MAX_RING_BYTES.into()) as u32;
-    let rings = (MIN_RING_BYTES..=widest).step_by(PAGE_BYTES as usize);
-    let fitting = rings.filter_map(|ring_bytes| fit(&PoolHead { ring_bytes, bytes, crc: 0, ..*old }, tables.layout()));
-    let best = fitting.filter(|head| HeapLayout::of(head).chunks >= needed).max_by_key(|head| head.pages);
+    let best = best_fit(&PoolHead { bytes, crc: 0, ..*old }, tables);
     // What is larger must be of use.
     let wanted = bytes.saturating_sub(old.end()) / PAGE_BYTES + old.pages;
     match best {
         Some(head) if head.pages * 64 >= wanted * 63 || bytes < old.bytes => Ok(head),
         _ if bytes < old.bytes => Err(Problem::TooSmall { bytes, minimum: least.max(bytes + 1) }),
-        _ => Err(Problem::BadOption {
-            what: "its heap cannot grow so far, because objects keep their offsets and the tables in front of them would need more room \
-                   than smaller log rings leave; create a larger pool, and copy the objects by a program",
-        }),
+        _ => Err(Problem::BadOption { what: NO_ROOM }),
     }
+}
+
+/// What a pool says whose objects are in the way of its tables.
+const NO_ROOM: &str = "its heap cannot grow so far, because objects keep their offsets and the tables in front of them would need more room \
+                       than smaller log rings leave; create a larger pool, and copy the objects by a program";
+
+/// Of the heads with rings of any size the one with most pages, with room for what is in use.
+fn best_fit(shape: &PoolHead, tables: &Tables) -> Option<PoolHead> {
+    let (layout, needed) = (tables.layout(), needed_chunks(tables));
+    let widest = (layout.first / u64::from(shape.lanes)).min(MAX_RING_BYTES.into()) as u32;
+    let rings = (MIN_RING_BYTES..=widest).step_by(PAGE_BYTES as usize);
+    let fitting = rings.filter_map(|ring_bytes| fit(&PoolHead { ring_bytes, ..*shape }, layout));
+    fitting.filter(|head| HeapLayout::of(head).chunks >= needed).max_by_key(|head| head.pages)
 }
 
 /// As many pages as leave the first chunk where it is, and fit.

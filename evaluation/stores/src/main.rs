@@ -6,8 +6,11 @@
 //! files. Within it the stores take turns every few transactions, so that what else the machine
 //! does meets all of them; the order moves on by one from turn to turn. The first turn of each is
 //! not counted: there its file gets room. When the clock has stopped, every store is closed, opened
-//! again, and each value is read back and compared before the rates count.
+//! again, and each value is read back and compared before the rates count. One more round, of one
+//! turn each, is not timed: there the file system is synchronised around each turn, and the disk's
+//! own counters are read.
 
+mod disk;
 mod report;
 mod stores;
 
@@ -17,6 +20,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
+use disk::{Counters, Disk};
 use stores::{Embedded, Fjall, Lmdb, Ours, Redb};
 use tempfile::TempDir;
 
@@ -105,6 +109,8 @@ struct Cost {
     written: f64,
     /// Microseconds that the thread had a processor: what is left of the time is waiting.
     processor: f64,
+    /// What the disk has counted, in a round for that.
+    disk: Counters,
 }
 
 /// The value of an insert: no block of it is like another.
@@ -158,8 +164,9 @@ impl Place {
         Ok(Place { open, folder, store, done: 0, cost: Cost::default() })
     }
 
-    /// Makes some transactions.
-    fn turn(&mut self, transactions: u64, cell: &Cell, values: &[Vec<u8>]) -> Result<()> {
+    /// Makes some transactions; with a disk it is synchronised before and behind them.
+    fn turn(&mut self, transactions: u64, cell: &Cell, values: &[Vec<u8>], disk: Option<&Disk>) -> Result<()> {
+        let settled = disk.map(Disk::settled).transpose()?;
         let (logged, before) = (self.store.logged(), written()?);
         // The clock of the wall is the inner one: asking for the other takes longer.
         let busy = processor()?;
@@ -174,6 +181,9 @@ impl Place {
         self.cost.processor += processor()? - busy;
         self.cost.logged += (self.store.logged() - logged) as f64;
         self.cost.written += (written()? - before) as f64;
+        if let Some((disk, before)) = disk.zip(settled) {
+            self.cost.disk += disk.settled()? - before;
+        }
         Ok(())
     }
 
@@ -186,9 +196,10 @@ impl Place {
             let found = store.get(cell.keys.key(number))?;
             ensure!(found.as_deref() == Some(value_of(values, number)), "insert {number} has another value");
         }
-        let Cost { microseconds, logged, written, processor } = self.cost;
+        let Cost { microseconds, logged, written, processor, disk } = self.cost;
         let of = |all: f64| all / inserts as f64;
-        Ok(Cost { microseconds: of(microseconds), logged: of(logged), written: of(written), processor: of(processor) })
+        let [microseconds, logged, written, processor] = [microseconds, logged, written, processor].map(of);
+        Ok(Cost { microseconds, logged, written, processor, disk })
     }
 }
 
@@ -212,23 +223,23 @@ fn value_of(values: &[Vec<u8>], number: u64) -> &[u8] {
     &values[(number % values.len() as u64) as usize]
 }
 
-/// What an insert takes in new stores.
-fn round(first: usize, cell: &Cell, of: &Arguments) -> Result<[Cost; STORES.len()]> {
+/// What an insert takes in new stores, in turns of so many transactions.
+fn round(first: usize, cell: &Cell, of: &Arguments, each: u64, disk: Option<&Disk>) -> Result<[Cost; STORES.len()]> {
     let values: Vec<Vec<u8>> = (0..256).map(|number| value(number, cell.bytes)).collect();
     let mut places = STORES.iter().map(|(_, open)| Place::new(*open, of)).collect::<Result<Vec<_>>>()?;
-    let turns = cell.transactions.div_ceil(of.turn);
+    let turns = cell.transactions.div_ceil(each);
     for turn in 0..=turns {
         for at in 0..STORES.len() {
             let place = &mut places[(first + turn as usize + at) % STORES.len()];
             if turn == 1 {
                 place.cost = Cost::default();
             }
-            place.turn(of.turn, cell, &values)?;
+            place.turn(each, cell, &values, disk)?;
         }
     }
     let mut costs = [Cost::default(); STORES.len()];
     for (cost, place) in costs.iter_mut().zip(places) {
-        *cost = place.verify(turns * of.turn * cell.inserts, cell, &values, of)?;
+        *cost = place.verify(turns * each * cell.inserts, cell, &values, of)?;
     }
     Ok(costs)
 }
@@ -236,6 +247,7 @@ fn round(first: usize, cell: &Cell, of: &Arguments) -> Result<[Cost; STORES.len(
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.turn > 0 && arguments.rounds > 0, "a round has turns, and a turn has transactions");
+    let disk = Disk::under(&arguments.folder)?;
     let mut table = report::Table::new(STORES.map(|(name, _)| name));
     for &keys in &arguments.keys {
         for &inserts in &arguments.inserts {
@@ -243,12 +255,16 @@ fn main() -> Result<()> {
                 // As many bytes as a pool has room for.
                 let most = ((arguments.room << 18) / (inserts * bytes as u64)).max(4);
                 let cell = Cell { bytes, inserts, keys, transactions: arguments.transactions.min(most) };
-                let rounds: Result<Vec<_>> =
-                    (0..arguments.rounds).map(|first| round(first, &cell, &arguments)).collect();
-                table.add(&format!("{bytes} | {inserts} | {}", format!("{keys:?}").to_lowercase()), &rounds?);
+                let timed = |first| round(first, &cell, &arguments, arguments.turn, None);
+                let rounds: Vec<_> = (0..arguments.rounds).map(timed).collect::<Result<_>>()?;
+                // One turn alone: what a synchronisation adds is spread over all transactions.
+                let counted = |disk| round(0, &cell, &arguments, cell.transactions, Some(disk));
+                let counted = disk.as_ref().map(counted).transpose()?;
+                let counted = counted.map(|costs| costs.map(|cost| cost.disk));
+                table.add(&cell, &rounds, counted);
             }
         }
     }
-    table.end();
+    table.end(disk.as_ref());
     Ok(())
 }

@@ -1,16 +1,22 @@
 //! Pools that become larger: while they are open, and by `nearpm pool resize`.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use nearpm::check::{self, Image};
 use nearpm::direct::{DirectPool, Growth, Mode};
-use nearpm::memory::{PowerCut, TestMemory};
+use nearpm::memory::{Event, Memory, PowerCut, TestMemory};
 use nearpm::prelude::*;
 use nearpm::{Durability, Error, Problem, Survives};
-use nearpm_interface::media::PoolHead;
+use nearpm_interface::media::{POOL_GROWN, PoolHead};
 use nearpm_interface::seal;
 
 const MIB: u64 = 1 << 20;
@@ -167,30 +173,22 @@ fn in_longer_memory() -> Vec<u8> {
     bytes
 }
 
-/// Power fails at events of a growth: at the first and last ones, and at some of the many that
-/// blank its tables. What is left is the pool with its old or its new size, and all that was in it.
+/// Power fails at every event of a growth. What is left is the pool with its old or its new size,
+/// and all that was in it.
 #[test]
-fn growth_survives_cuts() {
+fn growth_survives_a_cut_at_every_event() {
     let (before, growth) = (in_longer_memory(), Options::new().growth(up_to(6 * MIB)));
-    let images = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let grow = |wanted: Box<dyn Fn(u64) -> bool + Send>| {
-        let memory = TestMemory::from_image(before.clone());
-        let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
-        let (sink, start) = (images.clone(), memory.events());
-        memory.probe(move |number, _, survive| {
-            if wanted(number - start) {
-                sink.lock().unwrap().extend((0..2).map(|draw| survive(number * 2 + draw)));
-            }
-        });
-        let end = pool.grow(6 * MIB).unwrap();
-        memory.stop_probe();
-        (end, memory.events() - start)
-    };
-    let (after, events) = grow(Box::new(|_| false));
-    assert!(events > 40, "{events} events");
-    grow(Box::new(move |event| event < 6 || event + 8 > events || event.is_multiple_of(events / 8)));
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let memory = TestMemory::from_image(before);
+    let pool = DirectPool::open_in(Box::new(memory.clone()), &growth).unwrap();
+    let (sink, start) = (images.clone(), memory.events());
+    memory.probe(move |number, _, survive| sink.lock().unwrap().push([survive(number * 2), survive(number * 2 + 1)]));
+    let after = pool.grow(6 * MIB).unwrap();
+    memory.stop_probe();
+    let (events, images) = (memory.events() - start, std::mem::take(&mut *images.lock().unwrap()));
+    assert!(events > 40 && images.len() as u64 == events, "{} of {events} events are cut", images.len());
     let (mut former, mut grown) = (0, 0);
-    for image in std::mem::take(&mut *images.lock().unwrap()) {
+    for image in images.into_iter().flatten() {
         let memory = TestMemory::from_image(image);
         let report = Image::open_in(&memory).check();
         assert!(report.is_sound(), "{report:?}");
@@ -204,7 +202,242 @@ fn growth_survives_cuts() {
         assert!(pool.tx(|tx| tx.alloc_bytes(3 * MIB)).unwrap() > MIB / 2);
         insert(&pool, 200..210).unwrap();
     }
-    assert!(former > 20 && grown > 0, "{former} cuts before, {grown} behind");
+    println!("{events} events: {former} cuts before, {grown} behind");
+    assert!(former > 40 && grown > 0, "{former} cuts before, {grown} behind");
+}
+
+/// What a thread writes: under each number an object that is full of it.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Side {
+    lock: PLock,
+    map: PBTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Sides {
+    first: Side,
+    second: Side,
+}
+
+fn side(root: Ptr<Sides>, thread: usize) -> Ptr<Side> {
+    if thread == 0 { root.first() } else { root.second() }
+}
+
+/// Bytes of the objects of each thread: one needs new chunks all the time, the other finds room
+/// beside what it has, so that the pool grows while it writes.
+const OBJECTS: [usize; 2] = [40_000, 48];
+
+/// An event of one of the threads.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    thread: usize,
+    event: Event,
+    offset: u64,
+}
+
+/// What a cut has left, and how many of its transactions each thread was told of by then.
+struct Left {
+    image: Vec<u8>,
+    told: [u64; 2],
+}
+
+/// Memory of two threads that take turns at its events, as far as locks of the library let them,
+/// and that is cut at each of them.
+struct InTurns {
+    memory: TestMemory,
+    steps: Mutex<Vec<Step>>,
+    changed: Condvar,
+    told: [AtomicU64; 2],
+    /// Where what is left goes, while threads are asked.
+    cuts: Mutex<Option<SyncSender<Left>>>,
+}
+
+thread_local!(static THREAD: Cell<Option<usize>> = const { Cell::new(None) });
+
+impl InTurns {
+    /// Waits for the calling thread's turn, and cuts; then the event takes effect.
+    fn event<T>(&self, event: Event, offset: u64, effect: impl FnOnce() -> T) -> T {
+        let Some(thread) = THREAD.get() else { return effect() };
+        let mut steps = self.steps.lock().unwrap();
+        while steps.last().is_some_and(|last| last.thread == thread) {
+            let (guard, waited) = self.changed.wait_timeout(steps, Duration::from_millis(3)).unwrap();
+            steps = guard;
+            // The other one waits for a lock, or is done.
+            if waited.timed_out() {
+                break;
+            }
+        }
+        steps.push(Step { thread, event, offset });
+        let told = std::array::from_fn(|thread| self.told[thread].load(Ordering::SeqCst));
+        let left = Left { image: self.memory.surviving(steps.len() as u64), told };
+        self.cuts.lock().unwrap().as_ref().expect("threads write").send(left).expect("they are checked");
+        let done = effect();
+        self.changed.notify_all();
+        done
+    }
+}
+
+/// A pool's share of it.
+struct Shared(Arc<InTurns>);
+
+impl Memory for Shared {
+    fn bytes(&self) -> u64 {
+        self.0.memory.bytes()
+    }
+    fn load(&self, offset: u64, data: &mut [u8]) {
+        self.0.memory.load(offset, data);
+    }
+    fn store(&self, offset: u64, data: &[u8]) {
+        self.0.event(Event::Store, offset, || self.0.memory.store(offset, data));
+    }
+    fn write_back(&self, offset: u64, bytes: u64) {
+        self.0.event(Event::WriteBack, offset, || self.0.memory.write_back(offset, bytes));
+    }
+    fn fence(&self) -> Result<(), Error> {
+        self.0.event(Event::Fence, 0, || self.0.memory.fence())
+    }
+    fn invalidate(&self, offset: u64, bytes: u64) {
+        self.0.memory.invalidate(offset, bytes);
+    }
+    fn drains_for_all(&self) -> bool {
+        self.0.memory.drains_for_all()
+    }
+    fn address(&self) -> Option<*mut u8> {
+        self.0.memory.address()
+    }
+}
+
+/// Makes the next object of a thread.
+fn make_next(pool: &DirectPool, root: Ptr<Sides>, thread: usize, number: u64) -> Result<(), Error> {
+    let side = side(root, thread);
+    pool.locked(&[side.lock()]).tx(|tx| {
+        let object = tx.alloc_bytes(OBJECTS[thread] as u64)?;
+        tx.write(object, &vec![number as u8; OBJECTS[thread]])?;
+        side.map().insert(tx, &number, object).map(drop)
+    })
+}
+
+/// The numbers that each thread has made, from 0 on without a gap, each with an object of its own.
+fn made(pool: &DirectPool) -> [u64; 2] {
+    let root = pool.tx(|tx| tx.root_or_zeroed::<Sides>()).unwrap();
+    let mut taken = BTreeMap::new();
+    let made = std::array::from_fn(|thread| {
+        let entries: Vec<(u64, u64)> =
+            pool.read(|from| side(root, thread).map().iter(from)?.collect::<Result<_, _>>()).unwrap();
+        for (at, &(number, object)) in entries.iter().enumerate() {
+            assert_eq!(number, at as u64);
+            let bytes = bytes_at(pool, object, OBJECTS[thread]);
+            assert!(bytes.iter().all(|&byte| byte == number as u8), "object {number} of thread {thread}");
+            taken.insert(object, OBJECTS[thread] as u64);
+        }
+        entries.len() as u64
+    });
+    assert_eq!(taken.len() as u64, made[0] + made[1]);
+    assert!(taken.iter().zip(taken.iter().skip(1)).all(|((object, bytes), (next, _))| object + bytes <= *next));
+    made
+}
+
+/// Opens what each cut has left, in order; gives how many were of a pool that had not grown, and
+/// had.
+fn check_cuts(cuts: Receiver<Left>, options: &Options, ends: [u64; 2]) -> [u64; 2] {
+    let mut found = [0; 2];
+    for Left { image, told } in cuts {
+        let memory = TestMemory::from_image(image);
+        let report = Image::open_in(&memory).check();
+        assert!(report.is_sound(), "{report:?}");
+        let pool = DirectPool::open_in(Box::new(memory), options).unwrap();
+        let made = made(&pool);
+        // What a thread was told of is there, and at most the one that it was about.
+        for (made, told) in made.into_iter().zip(told) {
+            assert!((told..=told + 1).contains(&made), "{made} are there, and {told} were told of");
+        }
+        let end = pool.heap().end;
+        let which = ends.iter().position(|&known| known == end).expect("it has its old or its new size");
+        found[which] += 1;
+        // It goes on, and grows all the same.
+        let root = pool.tx(|tx| tx.root_or_zeroed::<Sides>()).unwrap();
+        (0..2).for_each(|thread| make_next(&pool, root, thread, made[thread]).unwrap());
+        assert_eq!(pool.grow(ends[1]).unwrap(), ends[1]);
+    }
+    found
+}
+
+/// A pool grows because one of two threads finds no room, while the other one writes: power fails
+/// at every event of both.
+#[test]
+fn growth_beside_a_second_writer_survives_a_cut_at_every_event() {
+    const MOST: u64 = 3 * MIB;
+    for (mode, one_domain) in [(Mode::WorkingCopy, false), (Mode::WorkingCopy, true), (Mode::InPlace, false)] {
+        // As good as full: the room that is left is that of a few objects.
+        let fixed = options(None).mode(mode);
+        let memory = TestMemory::new(MIB as usize);
+        let pool = DirectPool::create_in(Box::new(memory.clone()), &fixed).unwrap();
+        let root = pool.tx(|tx| tx.root_or_zeroed::<Sides>()).unwrap();
+        (0..2).for_each(|thread| make_next(&pool, root, thread, 0).unwrap());
+        let objects: Vec<u64> = std::iter::from_fn(|| pool.tx(|tx| tx.alloc_bytes(40_000)).ok()).collect();
+        for object in objects.iter().rev().take(2) {
+            pool.tx(|tx| tx.free_object(*object)).unwrap();
+        }
+        pool.close().unwrap();
+        let mut image = memory.current();
+        image.resize(MOST as usize, 0xa5);
+        let memory = TestMemory::from_image(image);
+        let memory = if one_domain { memory.one_domain() } else { memory };
+        let grows = fixed.growth(Growth { by: MOST - MIB, most: MOST });
+
+        let ends = {
+            let pool = DirectPool::open_in(Box::new(TestMemory::from_image(memory.current())), &grows).unwrap();
+            [pool.heap().end, pool.grow(MOST).unwrap()]
+        };
+
+        let (cuts, left) = sync_channel(4);
+        let told = [1.into(), 1.into()];
+        let turns = Arc::new(InTurns {
+            memory,
+            steps: Mutex::default(),
+            changed: Condvar::new(),
+            told,
+            cuts: Mutex::new(Some(cuts)),
+        });
+        let pool = DirectPool::open_in(Box::new(Shared(turns.clone())), &grows).unwrap();
+        let (pool, turns, grows, is_done) = (&pool, &turns, &grows, &AtomicBool::new(false));
+        let found = std::thread::scope(|scope| {
+            let checked = scope.spawn(move || check_cuts(left, grows, ends));
+            let write = |thread: usize, objects: u64| {
+                THREAD.set(Some(thread));
+                for number in (1..=objects).take_while(|_| thread == 0 || !is_done.load(Ordering::SeqCst)) {
+                    make_next(pool, root, thread, number).unwrap();
+                    turns.told[thread].store(number + 1, Ordering::SeqCst);
+                }
+                is_done.store(true, Ordering::SeqCst);
+            };
+            let writers = [scope.spawn(move || write(0, 5)), scope.spawn(move || write(1, 200))];
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            turns.cuts.lock().unwrap().take();
+            checked.join().unwrap()
+        });
+        assert_eq!(pool.heap().end, ends[1]);
+        let steps = turns.steps.lock().unwrap();
+        assert_eq!(found[0] + found[1], steps.len() as u64, "each event is cut");
+        // Of the growth: from the first table in what has come to the word that says so.
+        let is_word = |step: &Step| step.event != Event::Fence && step.offset / 64 == POOL_GROWN / 64;
+        let word = steps.iter().position(is_word).expect("it grows");
+        let grower = steps[word].thread;
+        let first = steps.iter().position(|step| step.thread == grower && step.offset >= MIB).expect("it has tables");
+        let (own, beside): (Vec<&Step>, Vec<&Step>) =
+            steps[first..=word].iter().partition(|step| step.thread == grower);
+        println!(
+            "{mode:?}, one domain {one_domain}: {} events, {} of the growth, {} beside it; {} cuts before, {} behind",
+            steps.len(),
+            own.len(),
+            beside.len(),
+            found[0],
+            found[1]
+        );
+        assert!(own.len() > 3 && beside.len() > 3 && found.iter().all(|&cuts| cuts > 20));
+    }
 }
 
 /// New objects of a pool as on a file lie at their places in what has come, and their records say

@@ -8,7 +8,9 @@
 int main(int argc, char **argv)
 {
     (void)argc;
-    static const size_t sizes[] = {64,       256,       1 << 10,   2 << 10,   4 << 10,   8 << 10, 16 << 10,
+    /* Also such as fill a class of PMDK's allocator with its header of 16 bytes. */
+    static const size_t sizes[] = {16,      48,      64,      112,      128,      240,      256,
+                                   512,     1008,    1 << 10, 2 << 10,  4 << 10,  8 << 10,  16 << 10,
                                    32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
     for (size_t at = 0; at < sizeof sizes / sizeof *sizes; at++) {
         remove(argv[1]);

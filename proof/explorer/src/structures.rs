@@ -434,18 +434,19 @@ where
     if program.threads() == 1 {
         return Ok(vec![running.thread(&program.transactions, 0, first.clone())?]);
     }
+    // Read by none of them: a read waits for the other one's first transaction.
+    let second = State { model: contents::<S>(running.pool, 1)?, ..first.clone() };
     std::thread::scope(|scope| {
-        let start = |thread: usize| {
+        let start = |thread: usize, first: State<S::Model>| {
             scope.spawn(move || {
                 run_on(thread as u32 + 1);
                 scheduler.enter();
-                let states = contents::<S>(running.pool, thread)
-                    .and_then(|model| running.thread(&program.transactions, thread, State { model, ..first.clone() }));
+                let states = running.thread(&program.transactions, thread, first);
                 scheduler.leave();
                 states
             })
         };
-        let threads = [start(0), start(1)];
+        let threads = [start(0, first.clone()), start(1, second)];
         threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect()
     })
 }

@@ -1,6 +1,10 @@
 //! Values that are written once, pools that grow, and readers of snapshots beside a writer:
 //! programs that come to each of these, and a fault of each that is found.
 
+#[path = "common/growing.rs"]
+mod growing;
+
+use growing::{CHUNK, growths, objects};
 use nearpm_explorer::explore::{Limits, Report, explore, explore_schedules};
 use nearpm_explorer::failure::Case;
 use nearpm_explorer::pools::Kind;
@@ -9,16 +13,9 @@ use nearpm_explorer::trace::{Event, LINE, Trace};
 use nearpm_interface::media::POOL_GROWN;
 use nearpm_tier::thorough;
 
-/// Makes objects of one of the sizes of the slots, by their numbers.
-fn objects(made: &[(u8, u32)]) -> Transaction {
-    let operations = made.iter().map(|&(key, size)| Operation { kind: 0, key, value: size | 0x4500 }).collect();
-    Transaction { operations, ..Transaction::default() }
-}
-
-/// Numbers of the sizes: 200 and 700 bytes, and a whole chunk.
+/// Numbers of sizes of the slots: 200 and 700 bytes.
 const MIDDLE: u32 = 5;
 const LONG: u32 = 6;
-const CHUNK: u32 = 7;
 
 fn program(pool: Kind, before: Vec<Transaction>, transactions: Vec<Transaction>) -> Program {
     Program {
@@ -97,16 +94,6 @@ fn a_value_that_is_not_written_back_is_found() {
     assert!(is_found(&program, long[0]));
 }
 
-/// The step that stores the word which says where the pool ends.
-fn grows_at(trace: &Trace) -> Option<usize> {
-    let begin = trace.bounds.first().map_or(0, |first| first.0);
-    let stores = |event: &Event| match event {
-        Event::Store(parts) | Event::Stream(parts) => parts.iter().any(|part| part.word as u64 * 8 == POOL_GROWN),
-        _ => false,
-    };
-    trace.steps[begin..].iter().rposition(|step| stores(&step.event))
-}
-
 /// Makes objects of a chunk each until the pool is full.
 fn filled(pool: Kind) -> Program {
     program(pool, vec![objects(&[(0, CHUNK), (1, CHUNK)])], vec![objects(&[(2, CHUNK), (3, CHUNK), (4, CHUNK)])])
@@ -125,7 +112,7 @@ fn growth_survives_every_kind_of_crash() {
             }
         });
         for program in [filled(pool)].into_iter().chain(random) {
-            grown += u64::from(grows_at(&program.record().unwrap().trace).is_some());
+            grown += u64::from(growths(&program.record().unwrap().trace).count() > 0);
             total += survives(&program, Limits { again_one_in: 64, ..LIMITS });
         }
         println!("{pool:?}: {grown} programs grow; {total}");
@@ -146,7 +133,7 @@ struct Omission {
 /// fence behind that. The pool has ended at `former`.
 fn of_growth(trace: &Trace, former: u64) -> [Omission; 3] {
     let begin = trace.bounds.first().map_or(0, |first| first.0);
-    let end = grows_at(trace).expect("it grows");
+    let end = growths(trace).next_back().expect("it grows") - begin;
     let line = POOL_GROWN / LINE;
     let all: Vec<(Option<usize>, &Event)> = steps(trace).collect();
     let fence_from = |at: usize| (at..all.len()).find(|&at| *all[at].1 == Event::Fence);

@@ -1,9 +1,15 @@
 //! Two threads on a direct pool, by every schedule with few switches, each with its crashes.
 
+#[path = "common/growing.rs"]
+mod growing;
+
+use growing::{CHUNK, growths, objects};
 use nearpm_explorer::explore::{Limits, Report, explore, explore_schedules};
 use nearpm_explorer::failure::Case;
 use nearpm_explorer::pools::Kind;
-use nearpm_explorer::program::{Operation, Program, Structure, Transaction};
+use nearpm_explorer::program::{Operation, Program, Random, Structure, Transaction};
+use nearpm_explorer::trace::{Event, Trace};
+use nearpm_tier::thorough;
 
 /// A transaction of a thread, on objects of its own; both allocate from one heap.
 fn transaction(thread: usize, kind: u8, value: u32) -> Transaction {
@@ -26,7 +32,7 @@ fn program(pool: Kind, leave_out: Option<usize>) -> Program {
 const LIMITS: Limits = Limits { again_one_in: 0, runs_per_cut: 48, ..Limits::LAZY };
 
 fn by_every_schedule(pool: Kind) {
-    let (switches, most) = if nearpm_tier::thorough() { (2, 1500) } else { (1, 60) };
+    let (switches, most) = if thorough() { (2, 1500) } else { (1, 60) };
     let (report, schedules, failure) = explore_schedules(&program(pool, None), LIMITS, switches, most).unwrap();
     if let Some((program, failure)) = failure {
         panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
@@ -45,27 +51,84 @@ fn two_threads_in_place_survive_every_schedule() {
     by_every_schedule(Kind::InPlace);
 }
 
+fn survives(program: &Program, limits: Limits) -> Report {
+    let (report, failure) = explore(program, limits).unwrap_or_else(|e| panic!("{program:?}: {e}"));
+    if let Some(failure) = failure {
+        panic!("{}", serde_json::to_string_pretty(&Case { program: program.clone(), failure }).unwrap());
+    }
+    report
+}
+
 /// Random programs on every kind of pool that takes threads, each by one schedule that is drawn:
 /// short ones, of which most states are explored, and some that truncate the log.
 #[test]
 fn two_threads_survive_random_programs() {
-    let seeds = if nearpm_tier::thorough() { 100 } else { 2 };
-    // The campaign has those, too: growing takes many events.
-    let are_short = |kind: &Kind| kind.takes_threads() && !kind.grows() && !kind.writes_once();
-    for pool in Kind::ALL.into_iter().filter(are_short) {
+    let seeds = if thorough() { 100 } else { 2 };
+    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
         let mut total = Report::default();
         for structure in Structure::LIBRARY {
             for (seed, (transactions, operations)) in (0..seeds).flat_map(|seed| [(seed, (2, 1)), (seed, (4, 3))]) {
                 let program = Program::random_by_two(pool, structure, seed, transactions, operations);
                 let limits = Limits { runs_per_cut: if operations == 1 { 512 } else { 48 }, ..LIMITS };
-                let (report, failure) = explore(&program, limits).unwrap();
-                total += report;
-                if let Some(failure) = failure {
-                    panic!("{}", serde_json::to_string_pretty(&Case { program, failure }).unwrap());
-                }
+                total += survives(&program, limits);
             }
         }
         println!("{pool:?}: random programs of two threads: {total}");
+    }
+}
+
+/// Two threads on a small pool: the first makes it grow by objects of a chunk, the second, and then
+/// both, do something that is drawn.
+fn filling(pool: Kind, seed: u64) -> Program {
+    let random = Program::random_by_two(pool, Structure::Slots, seed, 2, 1);
+    let mut transactions = random.transactions;
+    transactions[0] = objects(&[(2, CHUNK), (3, CHUNK), (4, CHUNK)]);
+    // Its commit is to lie beside the growth.
+    transactions[1] = transaction(1, 5, seed as u32);
+    Program { before: vec![objects(&[(0, CHUNK), (1, CHUNK)])], transactions, schedule: Vec::new(), ..random }
+}
+
+/// Steps of the other thread while one makes the pool larger: behind its fence ahead of the tables
+/// of what comes, up to the one that waits for the word which says where the pool ends.
+fn beside_growth(trace: &Trace) -> usize {
+    let beside = |word: usize| {
+        let grower = trace.steps[word].processor;
+        let is_own_fence = |&at: &usize| trace.steps[at].processor == grower && trace.steps[at].event == Event::Fence;
+        let ahead = (0..word).rev().filter(is_own_fence).nth(1).unwrap_or_default();
+        let behind = (word..trace.steps.len()).find(is_own_fence).expect("the word is waited for");
+        trace.steps[ahead..behind].iter().filter(|step| ![0, grower].contains(&step.processor)).count()
+    };
+    growths(trace).map(beside).sum()
+}
+
+/// A pool grows because one thread finds no room, and a switch lets the other one write meanwhile:
+/// schedules with one switch there, and some with a second one.
+#[test]
+fn two_threads_survive_the_growth_of_their_pool() {
+    let (seeds, seconds, one_in) = if thorough() { (12, 6, 1) } else { (1, 1, 6) };
+    for pool in [Kind::Growing, Kind::InPlaceGrowing] {
+        let (mut total, mut met) = (Report::default(), 0);
+        for seed in 0..seeds {
+            let program = filling(pool, seed);
+            let by = |schedule: Vec<usize>| Program { schedule, ..program.clone() };
+            let alone = program.record().unwrap();
+            assert!(growths(&alone.trace).count() > 0, "it grows");
+            let mut random = Random(seed);
+            for first in (random.below(one_in) as usize..alone.turns).step_by(one_in as usize) {
+                let recorded = by(vec![first]).record().unwrap();
+                if beside_growth(&recorded.trace) == 0 {
+                    continue;
+                }
+                met += 1;
+                total += survives(&by(vec![first]), LIMITS);
+                for _ in 0..seconds {
+                    let second = first + 1 + random.below(30) as usize;
+                    total += survives(&by(vec![first, second]), LIMITS);
+                }
+            }
+        }
+        println!("{pool:?}: {met} schedules with a switch in the growth: {total}");
+        assert!(met >= 3 * seeds, "{met} schedules switch while the pool grows");
     }
 }
 

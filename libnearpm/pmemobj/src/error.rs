@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::{Arguments, Write};
 
 use nearpm::{Error, Problem};
+use nearpm_place::Refused;
 
 use crate::thread_end::ThreadEnd;
 
@@ -81,6 +82,19 @@ pub fn fail_system(errno: Errno, text: &str) -> Errno {
 #[cold]
 pub fn fail_below(error: &Error) -> Errno {
     fail(errno_of(error), format_args!("{error}"))
+}
+
+/// As [`fail`], for a pool that has no place.
+#[cold]
+pub fn fail_place(refused: Refused) -> Errno {
+    let errno = match refused {
+        Refused::Pool(error) => return fail_below(&error),
+        Refused::System(what, error) => return fail_system(error.raw_os_error().unwrap_or(libc::EIO), &what),
+        Refused::NoCard => libc::ENOTSUP,
+        Refused::Forked => libc::EBUSY,
+        Refused::Card(_) => libc::EIO,
+    };
+    fail(errno, format_args!("{refused}"))
 }
 
 /// The number that C programs expect for an error.

@@ -10,7 +10,6 @@
 //! | `environment.rs` | what environment variables ask for |
 //! | `head.rs` | layout and root of a pool, on the medium |
 //! | `open.rs`, `registry.rs` | open pools, and how they are found by address and by identifier |
-//! | `place.rs` | where pools are: files, or the card of `NEARPM_CARD` |
 //! | `reserve.rs` | memory for when the system gives no more |
 //! | `set.rs` | pool sets |
 //! | `pool.rs` | create, open, close, check, root |
@@ -57,7 +56,6 @@ mod lock;
 mod memory;
 mod object;
 mod open;
-pub mod place;
 mod pool;
 mod registry;
 mod reserve;

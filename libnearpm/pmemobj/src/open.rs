@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use nearpm::direct::DirectPool;
+use nearpm_place::Session;
 
 use crate::abi::{Handle, Oid};
 use crate::control::PoolControl;
 use crate::head::Head;
-use crate::place::Session;
 
 /// An open pool.
 pub struct Pool {

@@ -1,21 +1,22 @@
 //! Create, open, close, check; the root object; pools by object and address.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use nearpm::direct::DirectPool;
 use nearpm::pmdk::uuid_lo;
+use nearpm_place::{Place, is_location};
 
 use crate::abi::{Constructor, Handle, MAX_ALLOC, MAX_LAYOUT, MIN_POOL, Oid, VERSION, flag};
 use crate::alloc::{Change, construct};
 use crate::control::{self, PoolControl};
 use crate::ctl;
 use crate::environment;
-use crate::error::{Errno, fail, fail_below, fatal};
+use crate::error::{Errno, fail, fail_below, fail_place, fatal};
 use crate::head::Head;
 use crate::object;
-use crate::place::Place;
 use crate::registry::{self, Pool, Refused, pool_of, pool_of_address, pool_of_oid};
 use crate::set::Part;
 use crate::thread::{RootOf, thread};
@@ -111,12 +112,23 @@ fn check_bytes(bytes: u64) -> Result<(), Errno> {
     Ok(())
 }
 
+/// EINVAL for a folder, as with PMDK; opening one would be EISDIR.
+fn refuse_folder(path: &str) -> Result<(), Errno> {
+    if !is_location(path) && Path::new(path).is_dir() {
+        return Err(fail(libc::EINVAL, format_args!("{path} is a folder, and no pool")));
+    }
+    Ok(())
+}
+
 fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Result<&'static Pool, Errno> {
     check_bytes(bytes)?;
     let permissions = Some(mode & 0o7777);
     let options = environment::options(control::prefault_at_create())?.permissions(permissions);
     let bytes_asked = bytes;
-    let (mut place, bytes) = Place::of_new(path, bytes, run_id())?;
+    if bytes == 0 {
+        refuse_folder(path)?;
+    }
+    let (mut place, bytes) = Place::of_new(path, bytes, run_id()).map_err(fail_place)?;
     let mut head = None;
     // The pool is there with its head, or not at all; on a card its path comes behind both.
     let direct = DirectPool::create_with(&place.location, bytes, &options, |direct| {
@@ -125,7 +137,7 @@ fn create_file(path: &str, layout: &[u8], bytes: u64, mode: libc::mode_t) -> Res
     });
     let direct = direct.map_err(|error| fail_below(&error))?;
     let head = head.expect("a pool that was created has been filled");
-    if let Err(errno) = place.announce(mode) {
+    if let Err(errno) = place.announce(Some(mode)).map_err(fail_place) {
         drop(direct);
         // The error that led here is the one to report.
         let _ = nearpm::remove(&place.location);
@@ -145,7 +157,9 @@ fn open(path: &str, layout: Option<&[u8]>) -> Result<&'static Pool, Errno> {
     let copy_on_write = control::copy_on_write();
     let options = environment::options(control::prefault_at_open())?.copy_on_write(copy_on_write);
     let part = Part::of(path)?;
-    let place = Place::of(part.as_ref().map_or(path, |part| &part.path))?;
+    let path = part.as_ref().map_or(path, |part| &part.path);
+    refuse_folder(path)?;
+    let place = Place::of(path).map_err(fail_place)?;
     if copy_on_write && !place.is_file() {
         let text = "copy_on_write.at_open is not supported on a card: copy the pool into a file, and open that";
         return Err(fail(libc::ENOTSUP, format_args!("{text}")));

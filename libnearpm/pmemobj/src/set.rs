@@ -1,8 +1,10 @@
 //! Pool sets: text files that say in which parts a pool lies (poolset(5)). A pool of this library
 //! has one part; what a set says beyond that is refused, and by name.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{BufRead, BufReader, Read};
+
+use nearpm_place::ordinary_file;
 
 use crate::error::{Errno, fail};
 
@@ -49,13 +51,6 @@ impl Part {
             }
         }
     }
-}
-
-/// Opens a file that is one. Whoever opens a FIFO waits for a writer, and opening a device may do
-/// something.
-pub fn ordinary_file(path: &str) -> Option<File> {
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    if is_file { File::open(path).ok() } else { None }
 }
 
 /// The text of a file that is a set.

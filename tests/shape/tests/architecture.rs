@@ -20,6 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-derive", &[]),
     ("nearpm-newfile", &[]),
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
+    // Where programs that know paths have their pools.
+    ("nearpm-place", &["nearpm", "nearpm-newfile"]),
     ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     // Simulated cards by name, and computers that have one.
@@ -62,21 +64,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-pmemobj-programs", &["nearpm"]),
     ("nearpm-bitstreams", &["nearpm-hdl"]),
     ("nearpm-proofs", &["nearpm-hdl"]),
-    ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-newfile"]),
+    ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-place"]),
     ("nearpm-cdoc", &[]),
-    // The library for programs with a simulated card in it, so that the ordinary one has none.
+    // The libraries for programs with a simulated card in them, so that the ordinary ones have none.
     (
-        "nearpm-pmemobj-card",
+        "nearpm-plug",
         &[
             "nearpm",
             "nearpm-driver",
             "nearpm-firmware",
             "nearpm-interface",
             "nearpm-newfile",
-            "nearpm-pmemobj",
+            "nearpm-place",
             "nearpm-sim",
         ],
     ),
+    ("nearpm-pmemobj-card", &["nearpm-plug", "nearpm-pmemobj"]),
     ("nearpm-bench", &["nearpm-statistics", "nearpm-text"]),
     ("nearpm-stores", &["nearpm", "nearpm-statistics"]),
     // Programs of GPUs: below the library's formats, and of nothing that simulates hardware.

@@ -44,7 +44,7 @@ impl CardCore for KeptCard {
             let ps = self.card.cycle() * self.card.period_ps();
             if let Err(error) = clock.write_all_at(&ps.to_le_bytes(), 0) {
                 // The program has nothing to do with who follows it, and goes on.
-                eprintln!("libpmemobj: NEARPM_CARD_CLOCK stands still, it cannot be written: {error}");
+                eprintln!("nearpm: NEARPM_CARD_CLOCK stands still, it cannot be written: {error}");
                 self.clock = None;
             }
         }
@@ -76,7 +76,7 @@ impl CardCore for KeptCard {
     fn power_fail(self: Box<Self>, save_cycles: u64, seed: u64) -> Medium {
         let KeptCard { card, image, .. } = *self;
         if let Err(error) = image.replace(&card.power_fail(save_cycles, seed)) {
-            eprintln!("libpmemobj: {error}");
+            eprintln!("nearpm: {error}");
             std::process::abort();
         }
         // SAFETY: ends the process without a handler or destructor, as a power cut does.
@@ -153,10 +153,10 @@ impl Drop for Computer {
         cards::unregister(&self.name);
         self.machine.settle();
         if self.cut.is_some() {
-            eprintln!("libpmemobj: the card's {}", not_cut(self.machine.cycle(), "cycles"));
+            eprintln!("nearpm: the card's {}", not_cut(self.machine.cycle(), "cycles"));
         }
         if let Err(error) = self.image.sync() {
-            eprintln!("libpmemobj: {error}");
+            eprintln!("nearpm: {error}");
         }
     }
 }

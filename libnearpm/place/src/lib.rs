@@ -6,20 +6,20 @@
 //! removes the file leaves the pool on the card, where it can still be opened by its location,
 //! `card:sim/NAME`.
 //!
-//! The card itself comes with a library of its own (`pmemobj-card`), which provides it when it is
-//! loaded.
+//! The card itself comes with libraries of their own (`sim/pmemobj-card`, `sim/c-card`), which
+//! provide it when they are loaded.
 
-use std::fs::Permissions;
+#![warn(missing_docs)]
+
+use std::fmt;
+use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use nearpm::Problem;
+use nearpm::{Error, Problem};
 use nearpm_newfile::{Durability, NewFile};
-
-use crate::error::{Errno, fail, fail_below, fail_system};
-use crate::set::ordinary_file;
 
 /// Name under which the card of `NEARPM_CARD` is known.
 pub const CARD: &str = "sim";
@@ -33,6 +33,39 @@ const POINTER_BYTES: u64 = 100;
 pub type Plugged = Box<dyn Send>;
 
 type Plug = fn(&Path) -> Result<Plugged, String>;
+
+/// Why a pool has no place.
+#[derive(Debug)]
+pub enum Refused {
+    /// `NEARPM_CARD` is set, and the library has no card.
+    NoCard,
+    /// The card is the parent's of this process.
+    Forked,
+    /// The card cannot be put in, and why.
+    Card(String),
+    /// The file of the path cannot be looked at or written: what was tried, and what the system
+    /// said.
+    System(String, std::io::Error),
+    /// What the library says of a pool.
+    Pool(Error),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::NoCard => f.write_str(
+                "NEARPM_CARD is set, and this library has no simulated card: use the one that \
+                 `./x pmemobj --simulated-card` or `./x libnearpm --simulated-card` builds",
+            ),
+            Refused::Forked => f.write_str(
+                "this process was forked while its parent had a pool on the card open: open pools in one of the two",
+            ),
+            Refused::Card(why) => write!(f, "NEARPM_CARD: {why}"),
+            Refused::System(what, error) => write!(f, "{what}: {error}"),
+            Refused::Pool(error) => error.fmt(f),
+        }
+    }
+}
 
 static PLUG: OnceLock<Plug> = OnceLock::new();
 
@@ -77,22 +110,15 @@ fn card_file() -> Option<PathBuf> {
 }
 
 /// Puts the card in, unless it is; `None` where none is asked for.
-fn session() -> Result<Option<Session>, Errno> {
+fn session() -> Result<Option<Session>, Refused> {
     let Some(file) = card_file() else { return Ok(None) };
-    let Some(plug) = PLUG.get() else {
-        let text = "NEARPM_CARD is set, and this library has no simulated card: use the one that `./x pmemobj --simulated-card` builds";
-        return Err(fail(libc::ENOTSUP, format_args!("{text}")));
-    };
+    let plug = PLUG.get().ok_or(Refused::NoCard)?;
     let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
     match socket.as_mut() {
         Some(card) if card.process == std::process::id() => card.users += 1,
-        Some(_) => {
-            let text =
-                "this process was forked while its parent had a pool on the card open: open pools in one of the two";
-            return Err(fail(libc::EBUSY, format_args!("{text}")));
-        }
+        Some(_) => return Err(Refused::Forked),
         None => {
-            let plugged = plug(&file).map_err(|text| fail(libc::EIO, format_args!("NEARPM_CARD: {text}")))?;
+            let plugged = plug(&file).map_err(Refused::Card)?;
             *socket = Some(Socket { _plugged: plugged, users: 1, process: std::process::id() });
         }
     }
@@ -114,7 +140,8 @@ struct Pointer {
     replaces: bool,
 }
 
-fn is_location(path: &str) -> bool {
+/// Whether a program has named a place on a card instead of a path.
+pub fn is_location(path: &str) -> bool {
     path.starts_with("card:")
 }
 
@@ -134,20 +161,19 @@ fn name_for(path: &str, number: u64) -> String {
     format!("{start}-{number:016x}")
 }
 
-/// EINVAL for a folder, as with PMDK; opening one would be EISDIR.
-fn refuse_folder(path: &str) -> Result<(), Errno> {
-    if Path::new(path).is_dir() {
-        return Err(fail(libc::EINVAL, format_args!("{path} is a folder, and no pool")));
-    }
-    Ok(())
+/// Opens a file that is one. Whoever opens a FIFO waits for a writer, and opening a device may do
+/// something.
+pub fn ordinary_file(path: &str) -> Option<File> {
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if is_file { File::open(path).ok() } else { None }
 }
 
 impl Place {
     /// Of a pool that exists.
-    pub fn of(path: &str) -> Result<Place, Errno> {
-        if !is_location(path) {
-            refuse_folder(path)?;
-        }
+    ///
+    /// # Errors
+    /// The card that it is on cannot be put in.
+    pub fn of(path: &str) -> Result<Place, Refused> {
         let location = if is_location(path) { Some(path.to_owned()) } else { pointed(path) };
         let session = if location.is_some() { session()? } else { None };
         Ok(Place { location: location.unwrap_or_else(|| path.to_owned()), session, pointer: None })
@@ -155,10 +181,10 @@ impl Place {
 
     /// Of a new one, and its bytes: 0 asks for those of a blank file that exists. `number` is a
     /// random one.
-    pub fn of_new(path: &str, bytes: u64, number: u64) -> Result<(Place, u64), Errno> {
-        if bytes == 0 && !is_location(path) {
-            refuse_folder(path)?;
-        }
+    ///
+    /// # Errors
+    /// Something is at the path, or the card cannot be put in.
+    pub fn of_new(path: &str, bytes: u64, number: u64) -> Result<(Place, u64), Refused> {
         if is_location(path) || card_file().is_none() {
             let session = if is_location(path) { session()? } else { None };
             return Ok((Place { location: path.to_owned(), session, pointer: None }, bytes));
@@ -166,9 +192,9 @@ impl Place {
         let found = match std::fs::metadata(path) {
             Ok(metadata) => Some(metadata.len()),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(fail_system(error.raw_os_error().unwrap_or(libc::EIO), path)),
+            Err(error) => return Err(Refused::System(path.to_owned(), error)),
         };
-        let refuse = |problem| Err(fail_below(&nearpm::Error::Pool { location: path.to_owned(), problem }));
+        let refuse = |problem| Err(Refused::Pool(Error::Pool { location: path.to_owned(), problem }));
         let bytes = match (found, bytes) {
             (None, 0) => return refuse(Problem::NotFound),
             (Some(bytes), 0) if is_blank(path) => bytes,
@@ -180,17 +206,15 @@ impl Place {
         Ok((Place { location, session: session()?, pointer }, bytes))
     }
 
-    /// The pool on a card has been made: from now on it is known by its path, whose permissions it
-    /// gets.
-    pub fn announce(&mut self, mode: libc::mode_t) -> Result<(), Errno> {
-        let failed = |what: &'static str| {
-            move |error: std::io::Error| fail_system(error.raw_os_error().unwrap_or(libc::EIO), what)
-        };
-        match self.pointer.take() {
-            Some(pointer) => write_pointer(&pointer, &self.location, Permissions::from_mode(mode & 0o7777))
-                .map_err(failed("create the file of a pool on the card")),
-            None => Ok(()),
-        }
+    /// The pool on a card has been made: from now on it is known by its path. The file there gets
+    /// these permissions, or those that the system gives to new files.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn announce(&mut self, mode: Option<u32>) -> Result<(), Refused> {
+        let Some(pointer) = self.pointer.take() else { return Ok(()) };
+        write_pointer(&pointer, &self.location, mode)
+            .map_err(|error| Refused::System("create the file of a pool on the card".to_owned(), error))
     }
 
     /// Whether the pool is a file.
@@ -210,14 +234,12 @@ impl Place {
     }
 }
 
-fn write_pointer(
-    Pointer { path, replaces }: &Pointer,
-    location: &str,
-    permissions: Permissions,
-) -> std::io::Result<()> {
+fn write_pointer(Pointer { path, replaces }: &Pointer, location: &str, mode: Option<u32>) -> std::io::Result<()> {
     let new = if *replaces { NewFile::replace(path) } else { NewFile::create(path) }?;
     new.file().write_all(format!("{POINTER}{location}\n").as_bytes())?;
-    new.file().set_permissions(permissions)?;
+    if let Some(mode) = mode {
+        new.file().set_permissions(Permissions::from_mode(mode & 0o7777))?;
+    }
     new.publish(Durability::Durable).map(drop)
 }
 
@@ -250,7 +272,7 @@ mod tests {
         let text = path.to_str().unwrap();
         assert_eq!(pointed(text), None);
         let pointer = Pointer { path: path.clone(), replaces: false };
-        write_pointer(&pointer, "card:sim/p", Permissions::from_mode(0o640)).unwrap();
+        write_pointer(&pointer, "card:sim/p", Some(0o640)).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
         assert_eq!(pointed(text).as_deref(), Some("card:sim/p"));
         for other in ["nearpm-pool card:sim/p", "nearpm-pool /etc/x\n", "card:sim/p\n", "\0\0", ""] {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use nearpm::{CardPool, cards};
-use nearpm_driver::pci::{Caching, PciFunction};
-use nearpm_driver::{Card, CardOptions, Posting, Waiting, vfio, vfio_user};
+use nearpm_address::{Address, WAYS, named};
+use nearpm_driver::{Card, Posting, Waiting};
 use nearpm_interface::geometry::{PCI_DEVICE, PCI_VENDOR};
 use nearpm_interface::memory_ports::MemoryPorts;
 use nearpm_sim::host::Parameters;
@@ -18,99 +18,33 @@ use nearpm_cards::{Rig, SimulatedCard};
 
 /// Persistent memory of a card that is simulated in this process.
 const POOL_BYTES: u64 = 16 << 20;
-/// How long a card of another process may take for what its driver waits for: processes wait for
-/// each other on a busy machine.
-const TIMEOUT_NS: u64 = 20_000_000_000;
 
 /// A way to a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Simulated in this process.
     Simulated(SimulatedCard),
-    /// In another process.
-    VfioUser {
-        /// Its socket.
-        socket: PathBuf,
-        /// How completions are waited for.
-        waiting: Waiting,
-    },
-    /// In this machine.
-    Vfio {
-        /// PCI address.
-        address: String,
-        /// How the PM window is mapped.
-        window: Caching,
-        /// How completions are waited for.
-        waiting: Waiting,
-    },
+    /// Of another process, or of this machine.
+    At(Address),
 }
-
-/// How the ways are written.
-const WAYS: &str = "model, rtl, vfio-user:SOCKET[,wait=polling|interrupts] or vfio:ADDRESS[,window=uncached|wc|wb][,wait=polling|interrupts]";
-/// What the way to the PM window is written behind.
-const WINDOW: &str = "window=";
-/// What the way to wait is written behind.
-const WAIT: &str = "wait=";
 
 impl FromStr for Transport {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Transport, String> {
-        match text.split_once(':') {
-            Some(("vfio-user", rest)) if !rest.is_empty() => vfio_user_of(rest),
-            Some(("vfio", rest)) if !rest.is_empty() => vfio_of(rest),
-            _ => SimulatedCard::from_str(text, false).map(Transport::Simulated).map_err(|_| format!("use {WAYS}")),
+        if text.starts_with("vfio:") || text.starts_with("vfio-user:") {
+            return text.parse().map(Transport::At).map_err(|why| match why.strip_prefix("use ") {
+                Some(_) => others(),
+                None => why,
+            });
         }
+        SimulatedCard::from_str(text, false).map(Transport::Simulated).map_err(|_| others())
     }
 }
 
-/// `SOCKET[,wait=HOW]`. What else follows a comma is the path's own.
-fn vfio_user_of(text: &str) -> Result<Transport, String> {
-    let (socket, waiting) = match text.rsplit_once(',') {
-        Some((socket, option)) if option.starts_with(WAIT) => (socket, value_of(option, WAIT)?),
-        _ => (text, Waiting::default()),
-    };
-    if socket.is_empty() {
-        return Err("the card's socket is missing".into());
-    }
-    if socket.rsplit_once(',').is_some_and(|(_, option)| option.starts_with(WAIT)) {
-        return Err(format!("{WAIT} is given twice"));
-    }
-    Ok(Transport::VfioUser { socket: socket.into(), waiting })
-}
-
-/// `ADDRESS[,window=MODE][,wait=HOW]`.
-fn vfio_of(text: &str) -> Result<Transport, String> {
-    let mut parts = text.split(',');
-    let address = parts.next().unwrap_or_default().to_owned();
-    if address.is_empty() {
-        return Err("the card's address is missing".into());
-    }
-    let (mut window, mut waiting) = (None, None);
-    for option in parts {
-        let twice = if option.starts_with(WINDOW) {
-            window.replace(value_of(option, WINDOW)?).is_some()
-        } else if option.starts_with(WAIT) {
-            waiting.replace(value_of(option, WAIT)?).is_some()
-        } else {
-            return Err(format!("{option:?} is no option of a card: use {WINDOW}MODE or {WAIT}HOW"));
-        };
-        if twice {
-            return Err(format!("{option}: an option is given twice"));
-        }
-    }
-    let (window, waiting) = (window.unwrap_or(Caching::Uncached), waiting.unwrap_or_default());
-    Ok(Transport::Vfio { address, window, waiting })
-}
-
-/// The value of an option that is written behind `name`.
-fn value_of<T: FromStr<Err = &'static str>>(option: &str, name: &str) -> Result<T, String> {
-    option[name.len()..].parse().map_err(|why| format!("{option}: {why}"))
-}
-
-/// An option as it is written, where it is not the default.
-fn option<T: fmt::Display + PartialEq>(name: &str, value: T, default: T) -> String {
-    if value == default { String::new() } else { format!(",{name}{value}") }
+/// How the ways are written.
+fn others() -> String {
+    format!("use model, rtl, {WAYS}")
 }
 
 impl fmt::Display for Transport {
@@ -118,17 +52,7 @@ impl fmt::Display for Transport {
         match self {
             Transport::Simulated(SimulatedCard::Model) => f.write_str("model"),
             Transport::Simulated(SimulatedCard::Rtl) => f.write_str("rtl"),
-            Transport::VfioUser { socket, waiting } => {
-                write!(f, "vfio-user:{}{}", socket.display(), option(WAIT, *waiting, Waiting::default()))
-            }
-            Transport::Vfio { address, window, waiting } => {
-                write!(
-                    f,
-                    "vfio:{address}{}{}",
-                    option(WINDOW, *window, Caching::Uncached),
-                    option(WAIT, *waiting, Waiting::default())
-                )
-            }
+            Transport::At(address) => address.fmt(f),
         }
     }
 }
@@ -166,7 +90,7 @@ impl Drop for Opened {
 impl Transport {
     /// A card of another process, for whose completions is polled.
     pub fn vfio_user(socket: PathBuf) -> Transport {
-        Transport::VfioUser { socket, waiting: Waiting::default() }
+        Transport::At(Address::VfioUser { socket, waiting: Waiting::default() })
     }
 
     /// Cards that can be simulated in this process.
@@ -179,24 +103,18 @@ impl Transport {
     /// # Errors
     /// If it is not there, or does not open.
     pub fn open(&self, name: &str) -> Result<Opened> {
-        let (function, waiting): (Arc<dyn PciFunction>, _) = match self {
+        let address = match self {
             Transport::Simulated(kind) => return simulate(*kind, name),
-            Transport::VfioUser { socket, waiting } => {
-                (Arc::new(vfio_user::open(socket, vfio_user::TIMEOUT)?), *waiting)
-            }
-            Transport::Vfio { address, window, waiting } => (Arc::new(vfio::open_with(address, *window)?), *waiting),
+            Transport::At(address) => address,
         };
-        let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
-        let options = CardOptions { firmware, waiting, timeout_ns: TIMEOUT_NS, ..CardOptions::default() };
-        let card = Card::open(function, options).with_context(|| format!("the card {self} does not open"))?;
-        let card = Arc::new(card);
+        let card = Arc::new(address.open()?);
         cards::register(name, card.clone());
-        let (what, clock) = match self {
-            Transport::Vfio { address, .. } if is_virtual_machine() => {
+        let (what, clock) = match address {
+            Address::Vfio { address, .. } if is_virtual_machine() => {
                 (format!("card at {address}"), "measured in a virtual machine, whose card may be simulated")
             }
-            Transport::Vfio { address, .. } => (format!("card at {address}"), "measured on this machine"),
-            _ => (
+            Address::Vfio { address, .. } => (format!("card at {address}"), "measured on this machine"),
+            Address::VfioUser { .. } => (
                 format!("card of another process, {self}"),
                 "wall clock of an emulation: says how fast two processes talk, and nothing about a card",
             ),
@@ -251,10 +169,7 @@ impl FromStr for Attachment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Attachment, String> {
-        let (name, card) = text.split_once('=').ok_or("use NAME=CARD, as in sim=vfio-user:/tmp/card.socket")?;
-        if name.is_empty() || name.contains('/') {
-            return Err(format!("{name:?} is no name of a card"));
-        }
+        let (name, card) = named(text)?;
         Ok(Attachment { name: name.into(), card: card.parse()? })
     }
 }
@@ -275,39 +190,14 @@ mod tests {
 
     #[test]
     fn a_transport_is_printed_as_it_is_written() {
-        for text in [
-            "model",
-            "rtl",
-            "vfio-user:/tmp/a:b",
-            "vfio-user:/tmp/a,b",
-            "vfio-user:/tmp/a,b,wait=interrupts",
-            "vfio:0000:01:00.0",
-            "vfio:01:00.0,window=wc",
-            "vfio:x,window=wb",
-            "vfio:x,wait=interrupts",
-            "vfio:x,window=wc,wait=interrupts",
-        ] {
+        for text in ["model", "rtl", "vfio-user:/tmp/a,b,wait=interrupts", "vfio:01:00.0,window=wc"] {
             assert_eq!(text.parse::<Transport>().unwrap().to_string(), text);
         }
         for text in ["", "modell", "vfio-user:", "vfio:", "pci:1"] {
-            assert!(text.parse::<Transport>().unwrap_err().contains("vfio-user:SOCKET"), "{text}");
+            let why = text.parse::<Transport>().unwrap_err();
+            assert!(why.contains("vfio-user:SOCKET") && why.contains("model, rtl"), "{text}: {why}");
         }
-        let plain = "vfio:01:00.0,window=uncached,wait=polling".parse::<Transport>().unwrap();
-        assert_eq!(plain.to_string(), "vfio:01:00.0", "it is the default");
-        for text in [
-            "vfio:01:00.0,window=fast",
-            "vfio:01:00.0,wc",
-            "vfio:,window=wc",
-            "vfio:01:00.0,window=wc,",
-            "vfio:x,wait=long",
-            "vfio-user:/tmp/a,wait=long",
-            "vfio-user:,wait=polling",
-            "vfio-user:/tmp/a,wait=interrupts,wait=polling",
-            "vfio:x,wait=polling,wait=polling",
-            "vfio:x,window=wc,wait=polling,window=wb",
-        ] {
-            assert!(text.parse::<Transport>().is_err(), "{text}");
-        }
+        assert!("vfio:01:00.0,window=fast".parse::<Transport>().unwrap_err().starts_with("window=fast"));
         assert_eq!("a=rtl".parse::<Attachment>().unwrap().name, "a");
         for text in ["model", "=model", "a/b=model", "a=cardboard"] {
             assert!(text.parse::<Attachment>().is_err(), "{text}");

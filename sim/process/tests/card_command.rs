@@ -11,7 +11,8 @@ fn argument(simulator: &Simulator) -> CardArgument {
 }
 
 fn waiting(simulator: &Simulator, waiting: Waiting) -> CardArgument {
-    CardArgument { card: Transport::VfioUser { socket: simulator.socket(), waiting } }
+    let address = format!("vfio-user:{},wait={waiting}", simulator.socket().display());
+    CardArgument { card: address.parse().expect("an address of a card") }
 }
 
 #[test]

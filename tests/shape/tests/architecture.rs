@@ -22,6 +22,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm", &["nearpm-interface", "nearpm-driver", "nearpm-derive", "nearpm-newfile"]),
     // Where programs that know paths have their pools.
     ("nearpm-place", &["nearpm", "nearpm-newfile"]),
+    // Cards of this machine, and of other processes.
+    ("nearpm-address", &["nearpm-driver", "nearpm-firmware"]),
     ("nearpm-c", &["nearpm"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     // Simulated cards by name, and computers that have one.
@@ -66,7 +68,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-proofs", &["nearpm-hdl"]),
     ("nearpm-pmemobj", &["nearpm", "nearpm-interface", "nearpm-place"]),
     ("nearpm-cdoc", &[]),
-    // The libraries for programs with a simulated card in them, so that the ordinary ones have none.
+    // The libraries for programs with a simulated card in them: the ordinary ones have none.
     (
         "nearpm-plug",
         &[
@@ -124,6 +126,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "nearpm-interface",
             "nearpm-firmware",
+            "nearpm-address",
             "nearpm-driver",
             "nearpm",
             "nearpm-hdl",

@@ -39,11 +39,11 @@ enum nearpm_mechanism {
 
 // Who makes the copies that a mechanism needs.
 enum nearpm_executor {
-    // The processor, as this library reaches no card from C.
+    // The card that the pool lies on; the processor for pools elsewhere.
     NEARPM_AUTO = 0,
     // The processor.
     NEARPM_CPU = 1,
-    // The card, which is refused, as this library reaches none from C.
+    // The card that the pool lies on. With a mechanism it is refused for pools elsewhere.
     NEARPM_CARD = 2,
 };
 
@@ -182,6 +182,8 @@ struct nearpm_statistics {
     uint64_t fences;
     // Lines of 64 bytes whose write-back was asked for.
     uint64_t lines_written_back;
+    // Commands that were posted to the card; 0 where the processor makes all copies.
+    uint64_t commands;
 };
 
 // The allocator of a direct pool. What open transactions have allocated counts as objects.
@@ -214,12 +216,14 @@ struct nearpm_recovery {
 extern "C" {
 #endif // __cplusplus
 
-// Creates a direct pool in a file and opens it.
+// Creates a direct pool in a file, or on a card, and opens it.
 //
 // The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a
-// file that exists and whose first page is blank. `options` may be `NULL`, for a working copy with
-// durable commits that survive power cuts. `*pool` names the pool until `nearpm_close`, for all
-// threads; it is `NULL` after a failure.
+// file that exists and whose first page is blank. A pool on a card has `card:NAME/POOL` instead of
+// a path, where NAME is that of `NearPM_init_device`; while the environment names a simulated card
+// (`NEARPM_CARD`, in the library that has one), new pools at paths lie there, too. `options` may
+// be `NULL`, for a working copy with durable commits that survive power cuts. `*pool` names the
+// pool until `nearpm_close`, for all threads; it is `NULL` after a failure.
 //
 // # Returns
 // `NEARPM_OK`, or the code of the failure.
@@ -228,7 +232,10 @@ extern "C" {
 // - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or
 //   that this file cannot have, or fewer bytes than a pool needs.
 // - `NEARPM_EEXIST`: there is something at this path.
+// - `NEARPM_ENOENT`: no card has this name.
 // - `NEARPM_ENOSPC`: the medium has not that many bytes free.
+// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set and this
+//   library has none.
 // - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 //
 // # Safety
@@ -251,7 +258,9 @@ int nearpm_create(const char *path, uint64_t bytes, const struct nearpm_options 
 // `NEARPM_OK`, or the code of the failure.
 //
 // # Errors
-// - `NEARPM_ENOENT`: there is nothing at this path.
+// - `NEARPM_ENOENT`: there is nothing at this path, or no card has this name.
+// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set, the pool on
+//   a card, and this library has none.
 // - `NEARPM_EBUSY`: the pool is open already; the message says in which process.
 // - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was
 //   changed.
@@ -734,22 +743,41 @@ const char *nearpm_version(void);
 
 // Initialises a device.
 //
-// `NULL` or `"cpu"`: no card; the processor makes the copies.
+// `"vfio:ADDRESS"` is a card of this machine that is bound to vfio-pci, `"vfio-user:SOCKET"` one
+// that another process serves. It stays open until the process ends, and pools of either kind are
+// named `card:card/POOL` on it; with `"NAME=vfio:ADDRESS"` and the like, `card:NAME/POOL`. Options
+// of an address follow behind commas: `window=uncached`, `wc` or `wb`, `wait=polling` or
+// `interrupts`. A card makes the copies for pools that lie on it.
+//
+// `NULL`: nothing is opened; the processor makes the copies for pools in files. `"cpu"`: likewise,
+// and pools for primitives that are created or opened from then on have the processor make them on
+// a card, too.
 //
 // # Returns
 // 0, or -1 after a failure.
 //
 // # Errors
-// - `NEARPM_EDEVICE`: another device; this library reaches no card from C.
+// - `NEARPM_EDEVICE`: the path is none of these, there is no such card, it does not start, or this
+//   library is for a machine on which it reaches none.
+// - `NEARPM_EEXIST`: a card has this name already.
 //
 // # Safety
 // `device_path` is `NULL` or a string.
+//
+// # Example
+// ```c
+// uint32_t id;
+// if (NearPM_init_device("vfio:0000:01:00.0") == 0)
+//     NearPM_pool_create("card:card/counters", 8 << 20, &id);
+// ```
 int NearPM_init_device(const char *device_path);
 
-// Creates a pool for primitives in a file and opens it.
+// Creates a pool for primitives in a file, or on a card, and opens it.
 //
 // `*pool_id` names it from then on. The file must not exist, and is gone again when the call
-// fails.
+// fails. On a card (`card:NAME/POOL`, as with `nearpm_create`) the program's addresses are those
+// of a copy: what it stores goes to the card when `NearPM_persist`, `NearPM_commit_log` or
+// `NearPM_switch_page` need it there, or when the pool is closed.
 //
 // # Returns
 // 0, or -1 after a failure.
@@ -757,6 +785,9 @@ int NearPM_init_device(const char *device_path);
 // # Errors
 // - `NEARPM_EINVAL`: a null pointer, a bad path, or fewer bytes than a pool needs.
 // - `NEARPM_EEXIST`: there is something at this path.
+// - `NEARPM_ENOENT`: no card has this name.
+// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set and this
+//   library has none.
 // - `NEARPM_ENOSPC`: the medium has not that many bytes free.
 // - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 //
@@ -773,7 +804,9 @@ int NearPM_pool_create(const char *location, uint64_t bytes, uint32_t *pool_id);
 //
 // # Errors
 // - `NEARPM_EINVAL`: a null pointer or a bad path.
-// - `NEARPM_ENOENT`: there is nothing at this path.
+// - `NEARPM_ENOENT`: there is nothing at this path, or no card has this name.
+// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set, the pool on
+//   a card, and this library has none.
 // - `NEARPM_EBUSY`: the pool is open already.
 // - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one.
 // - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
@@ -784,7 +817,8 @@ int NearPM_pool_open(const char *location, uint32_t *pool_id);
 
 // Closes a pool for primitives.
 //
-// What an open log covers is taken back when it is opened the next time.
+// What was stored and never made durable becomes durable as well. What an open log covers is taken
+// back when it is opened the next time.
 //
 // # Returns
 // 0, or -1 after a failure.
@@ -1001,6 +1035,21 @@ void *NearPM_shadowcpy(uint32_t pool_id, uint16_t thread_id, const void *page_pt
 //   object, or the copy is none.
 // - `NEARPM_EPOISONED`, `NEARPM_ESYSTEM`: an earlier failure, or the medium refused.
 int NearPM_switch_page(uint32_t pool_id, uint64_t *reference, void *copy);
+
+// Gives what a pool for primitives has done since it was opened.
+//
+// `size` is `sizeof *statistics`: a library that knows fewer fields fills the rest with zeros.
+//
+// # Returns
+// 0, or -1 after a failure.
+//
+// # Errors
+// - `NEARPM_ENOENT`: no pool with this identifier is open.
+// - `NEARPM_EINVAL`: a null pointer, or no bytes.
+//
+// # Safety
+// `statistics` is `NULL` or has `size` writable bytes.
+int NearPM_get_statistics(uint32_t pool_id, struct nearpm_statistics *statistics, size_t size);
 
 // Gives the code of this thread's last failure: the same as `nearpm_errno`.
 //

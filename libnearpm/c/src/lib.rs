@@ -18,14 +18,18 @@
 //! | `objects.rs` | objects of direct pools outside of transactions: pointers, roots, allocation, iteration, persist |
 //! | `reports.rs` | what a direct pool is, has done, and found at open |
 //! | `primitives.rs` | the primitives of the paper's Table 2 |
+//! | `copy.rs` | what programs store to in pools for primitives whose memory has no addresses |
 //! | `arguments.rs` | checks of what C hands over |
+//! | `opened.rs` | open pools, and where they are: in files, or on a card |
 //! | `registry.rs` | open pools by what names them |
 
 #![allow(non_snake_case, non_camel_case_types)]
 
 mod arguments;
+mod copy;
 mod error;
 mod objects;
+mod opened;
 mod pools;
 mod primitives;
 mod registry;

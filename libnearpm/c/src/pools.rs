@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arguments::{POOL_HANDLE, handle, not_null, number, string};
 use super::error::{Failure, NearPM_code, invalid, status};
+use super::opened::Opened;
 use super::registry::{Registry, Taken};
 use nearpm::direct::{DirectPool, Mode};
 use nearpm::memory::Survives;
@@ -50,11 +51,11 @@ pub enum nearpm_mechanism {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum nearpm_executor {
-    /// The processor, as this library reaches no card from C.
+    /// The card that the pool lies on; the processor for pools elsewhere.
     NEARPM_AUTO = 0,
     /// The processor.
     NEARPM_CPU = 1,
-    /// The card, which is refused, as this library reaches none from C.
+    /// The card that the pool lies on. With a mechanism it is refused for pools elsewhere.
     NEARPM_CARD = 2,
 }
 
@@ -157,20 +158,24 @@ unsafe fn read_options(options: *const nearpm_options) -> Result<Options, Failur
         .id((given.id != 0).then_some(given.id)))
 }
 
-static POOLS: Registry<u64, DirectPool> = Registry::new();
+static POOLS: Registry<u64, Opened<DirectPool>> = Registry::new();
 
 fn unknown() -> Failure {
     invalid("the pool is a null pointer, is closed, or was never opened: nothing was done")
 }
 
 /// The pool that a handle names.
-pub(super) fn pool(pool: *const nearpm_pool) -> Result<Arc<DirectPool>, Failure> {
+pub(super) fn pool(pool: *const nearpm_pool) -> Result<Arc<Opened<DirectPool>>, Failure> {
     number(POOL_HANDLE, pool).and_then(|n| POOLS.get(&n)).ok_or_else(unknown)
 }
 
 /// Hands a pool that Rust opened over to C, which closes it. Rust alone opens pools in other memory
-/// than files.
+/// than files and cards.
 pub fn open_pool(pool: DirectPool) -> *mut nearpm_pool {
+    register(pool.into())
+}
+
+fn register(pool: Opened<DirectPool>) -> *mut nearpm_pool {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     if POOLS.insert(number, pool).is_err() {
@@ -183,22 +188,27 @@ pub fn open_pool(pool: DirectPool) -> *mut nearpm_pool {
 ///
 /// # Safety
 /// `to` is null, or may be written.
-unsafe fn enter(to: *mut *mut nearpm_pool, start: impl FnOnce() -> Result<DirectPool, Failure>) -> Result<(), Failure> {
+unsafe fn enter(
+    to: *mut *mut nearpm_pool,
+    start: impl FnOnce() -> Result<Opened<DirectPool>, Failure>,
+) -> Result<(), Failure> {
     not_null(to, "the place for the pool")?;
     // SAFETY: it is not null, and the caller says that it may be written.
     unsafe { to.write_unaligned(std::ptr::null_mut()) };
-    let pool = open_pool(start()?);
+    let pool = register(start()?);
     // SAFETY: as above.
     unsafe { to.write_unaligned(pool) };
     Ok(())
 }
 
-/// Creates a direct pool in a file and opens it.
+/// Creates a direct pool in a file, or on a card, and opens it.
 ///
 /// The file must not exist, and is gone again when the call fails. With `bytes` 0 the pool fills a
-/// file that exists and whose first page is blank. `options` may be `NULL`, for a working copy with
-/// durable commits that survive power cuts. `*pool` names the pool until `nearpm_close`, for all
-/// threads; it is `NULL` after a failure.
+/// file that exists and whose first page is blank. A pool on a card has `card:NAME/POOL` instead of
+/// a path, where NAME is that of `NearPM_init_device`; while the environment names a simulated card
+/// (`NEARPM_CARD`, in the library that has one), new pools at paths lie there, too. `options` may
+/// be `NULL`, for a working copy with durable commits that survive power cuts. `*pool` names the
+/// pool until `nearpm_close`, for all threads; it is `NULL` after a failure.
 ///
 /// # Returns
 /// `NEARPM_OK`, or the code of the failure.
@@ -207,7 +217,10 @@ unsafe fn enter(to: *mut *mut nearpm_pool, start: impl FnOnce() -> Result<Direct
 /// - `NEARPM_EINVAL`: a null pointer, a path that is not UTF-8, an option that makes no sense or
 ///   that this file cannot have, or fewer bytes than a pool needs.
 /// - `NEARPM_EEXIST`: there is something at this path.
+/// - `NEARPM_ENOENT`: no card has this name.
 /// - `NEARPM_ENOSPC`: the medium has not that many bytes free.
+/// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set and this
+///   library has none.
 /// - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 ///
 /// # Safety
@@ -229,7 +242,9 @@ pub unsafe extern "C" fn nearpm_create(
     status(|| unsafe {
         enter(pool, || {
             let options = read_options(options)?;
-            Ok(DirectPool::create(string(path, "the path of the pool")?, bytes, &options)?)
+            Opened::create(string(path, "the path of the pool")?, bytes, |at, bytes| {
+                DirectPool::create(at, bytes, &options)
+            })
         })
     })
 }
@@ -244,7 +259,9 @@ pub unsafe extern "C" fn nearpm_create(
 /// `NEARPM_OK`, or the code of the failure.
 ///
 /// # Errors
-/// - `NEARPM_ENOENT`: there is nothing at this path.
+/// - `NEARPM_ENOENT`: there is nothing at this path, or no card has this name.
+/// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set, the pool on
+///   a card, and this library has none.
 /// - `NEARPM_EBUSY`: the pool is open already; the message says in which process.
 /// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one; nothing was
 ///   changed.
@@ -264,7 +281,7 @@ pub unsafe extern "C" fn nearpm_open(
     status(|| unsafe {
         enter(pool, || {
             let options = read_options(options)?;
-            Ok(DirectPool::open(string(path, "the path of the pool")?, &options)?)
+            Opened::open(string(path, "the path of the pool")?, |at| DirectPool::open(at, &options))
         })
     })
 }
@@ -288,7 +305,7 @@ pub unsafe extern "C" fn nearpm_open(
 pub extern "C" fn nearpm_close(pool: *mut nearpm_pool) -> c_int {
     status(|| {
         match POOLS.take(number(POOL_HANDLE, pool).ok_or_else(unknown)?) {
-        Taken::Alone(pool) => Ok(pool.close()?),
+        Taken::Alone(pool) => pool.close(DirectPool::close),
         Taken::Unknown => Err(unknown()),
         Taken::Shared => Err(Failure {
             code: NearPM_code::NEARPM_EBUSY,

@@ -2,16 +2,43 @@
 //! drives itself.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::arguments::{Window, string};
+use super::copy::WorkingCopy;
 use super::error::{Failure, NearPM_code, call, invalid, nearpm_errno, nearpm_errormsg};
+use super::opened::Opened;
 use super::registry::{Registry, Taken};
+use super::reports::{give, nearpm_statistics};
 use nearpm::Error;
 use nearpm::Pool;
-use nearpm::{Mechanism, Options};
+use nearpm::{Engine, Location, Mechanism, Options, Problem};
 
-static POOLS: Registry<u32, Pool> = Registry::new();
+/// An open pool for primitives.
+struct ForPrimitives {
+    pool: Opened<Pool>,
+    /// What the program stores to, where the medium has no addresses.
+    copy: Option<WorkingCopy>,
+}
+
+impl Deref for ForPrimitives {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+static POOLS: Registry<u32, ForPrimitives> = Registry::new();
+
+/// The program has asked for the processor (`NearPM_init_device`).
+static BY_PROCESSOR: AtomicBool = AtomicBool::new(false);
+
+/// Name of a card that the program gives none.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const CARD: &str = "card";
 
 fn unknown(id: u32) -> Failure {
     Failure {
@@ -20,7 +47,7 @@ fn unknown(id: u32) -> Failure {
     }
 }
 
-fn pool(id: u32) -> Result<Arc<Pool>, Failure> {
+fn pool(id: u32) -> Result<Arc<ForPrimitives>, Failure> {
     POOLS.get(&id).ok_or_else(|| unknown(id))
 }
 
@@ -36,30 +63,41 @@ unsafe fn buffer<'a>(data: *const c_void, bytes: u64) -> Result<&'a [u8], Failur
     Ok(unsafe { std::slice::from_raw_parts(data.cast(), bytes as usize) })
 }
 
-fn window(pool: &Pool) -> Result<Window, Failure> {
-    let base = pool.address().ok_or_else(|| invalid("this pool has no addresses"))?;
-    Ok(Window::new(base, pool.bytes()))
+fn window(pool: &ForPrimitives) -> Result<Window, Failure> {
+    let base = pool.copy.as_ref().map(WorkingCopy::base).or_else(|| pool.address());
+    Ok(Window::new(base.ok_or_else(|| invalid("this pool has no addresses"))?, pool.bytes()))
 }
 
 /// Offset in the pool of a pointer into it.
-fn offset(pool: &Pool, pointer: *const c_void) -> Result<u64, Failure> {
+fn offset(pool: &ForPrimitives, pointer: *const c_void) -> Result<u64, Failure> {
     window(pool)?.offset(pointer)
 }
 
 /// Pointer to an offset in the pool; null for 0.
-fn pointer(pool: &Pool, offset: u64) -> Result<*mut c_void, Failure> {
+fn pointer(pool: &ForPrimitives, offset: u64) -> Result<*mut c_void, Failure> {
     window(pool)?.pointer(offset)
 }
 
-fn open(location: &str, start: impl FnOnce(&Options) -> Result<Pool, Error>) -> Result<u32, Failure> {
-    if location.starts_with("card:") {
-        return Err(invalid(
-            "C programs store through pointers, which the memory of a card does not have here; use a pool in a file",
-        ));
+fn options() -> Options {
+    let engine = if BY_PROCESSOR.load(Ordering::Relaxed) { Engine::Cpu } else { Engine::Auto };
+    Options::new().mechanism(Mechanism::Undo).engine(engine)
+}
+
+/// The primitives name places of one memory.
+fn refuse_several(location: &str) -> Result<(), Error> {
+    match Location::parse(location)? {
+        Location::Card { card, .. } if card.contains('+') => {
+            let what = "the primitives work on pools on one card or in one memory; name one card";
+            Err(Error::Pool { location: location.to_owned(), problem: Problem::BadOption { what } })
+        }
+        _ => Ok(()),
     }
-    let pool = start(&Options::new().mechanism(Mechanism::Undo))?;
+}
+
+fn enter(location: &str, pool: Opened<Pool>) -> Result<u32, Failure> {
     let id = pool.id();
-    POOLS.insert(id, pool).map_err(|_| {
+    let copy = if pool.address().is_none() { Some(WorkingCopy::of(&pool)?) } else { None };
+    POOLS.insert(id, ForPrimitives { pool, copy }).map_err(|_| {
         let message = format!(
             "pool {location}: a pool with its identifier {id:#x} (a copy of it?) is open already; close that first"
         );
@@ -82,18 +120,62 @@ unsafe fn give_id(to: *mut u32, id: impl FnOnce() -> Result<u32, Failure>) -> Re
     Ok(0)
 }
 
+fn no_device(message: String) -> Failure {
+    Failure { code: NearPM_code::NEARPM_EDEVICE, message }
+}
+
+/// Opens the card of an address, or of `NAME=ADDRESS`, and makes it known.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn open_card(path: &str) -> Result<(), Failure> {
+    use nearpm::cards;
+    // A socket's path may have an equals sign of its own.
+    let is_address = path.starts_with("vfio:") || path.starts_with("vfio-user:") || !path.contains('=');
+    let (name, address) = if is_address { (CARD, path) } else { nearpm_address::named(path).map_err(no_device)? };
+    let refused = |why| no_device(format!("{address}: {why}; as NAME=ADDRESS with a name; or \"cpu\" for no card"));
+    let address: nearpm_address::Address = address.parse().map_err(refused)?;
+    if cards::find(name).is_some() {
+        let message = format!("a card is known as {name:?} already: give this one another name, NAME={address}");
+        return Err(Failure { code: NearPM_code::NEARPM_EEXIST, message });
+    }
+    let card = address.open().map_err(|error| no_device(error.to_string()))?;
+    cards::register(name, Arc::new(card));
+    Ok(())
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn open_card(path: &str) -> Result<(), Failure> {
+    Err(no_device(format!("{path}: this library reaches cards on Linux on x86-64 alone; use \"cpu\"")))
+}
+
 /// Initialises a device.
 ///
-/// `NULL` or `"cpu"`: no card; the processor makes the copies.
+/// `"vfio:ADDRESS"` is a card of this machine that is bound to vfio-pci, `"vfio-user:SOCKET"` one
+/// that another process serves. It stays open until the process ends, and pools of either kind are
+/// named `card:card/POOL` on it; with `"NAME=vfio:ADDRESS"` and the like, `card:NAME/POOL`. Options
+/// of an address follow behind commas: `window=uncached`, `wc` or `wb`, `wait=polling` or
+/// `interrupts`. A card makes the copies for pools that lie on it.
+///
+/// `NULL`: nothing is opened; the processor makes the copies for pools in files. `"cpu"`: likewise,
+/// and pools for primitives that are created or opened from then on have the processor make them on
+/// a card, too.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
 ///
 /// # Errors
-/// - `NEARPM_EDEVICE`: another device; this library reaches no card from C.
+/// - `NEARPM_EDEVICE`: the path is none of these, there is no such card, it does not start, or this
+///   library is for a machine on which it reaches none.
+/// - `NEARPM_EEXIST`: a card has this name already.
 ///
 /// # Safety
 /// `device_path` is `NULL` or a string.
+///
+/// # Example
+/// ```c
+/// uint32_t id;
+/// if (NearPM_init_device("vfio:0000:01:00.0") == 0)
+///     NearPM_pool_create("card:card/counters", 8 << 20, &id);
+/// ```
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn NearPM_init_device(device_path: *const c_char) -> c_int {
     call(-1, || {
@@ -101,20 +183,22 @@ pub unsafe extern "C" fn NearPM_init_device(device_path: *const c_char) -> c_int
             return Ok(0);
         }
         // SAFETY: as for this function.
-        match unsafe { string(device_path, "the path of the device") }? {
-            "cpu" => Ok(0),
-            path => Err(Failure {
-                code: NearPM_code::NEARPM_EDEVICE,
-                message: format!("{path}: this build of the library reaches no card from C; use \"cpu\""),
-            }),
+        let path = unsafe { string(device_path, "the path of the device") }?;
+        if path == "cpu" {
+            BY_PROCESSOR.store(true, Ordering::Relaxed);
+            return Ok(0);
         }
+        open_card(path)?;
+        Ok(0)
     })
 }
 
-/// Creates a pool for primitives in a file and opens it.
+/// Creates a pool for primitives in a file, or on a card, and opens it.
 ///
 /// `*pool_id` names it from then on. The file must not exist, and is gone again when the call
-/// fails.
+/// fails. On a card (`card:NAME/POOL`, as with `nearpm_create`) the program's addresses are those
+/// of a copy: what it stores goes to the card when `NearPM_persist`, `NearPM_commit_log` or
+/// `NearPM_switch_page` need it there, or when the pool is closed.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
@@ -122,6 +206,9 @@ pub unsafe extern "C" fn NearPM_init_device(device_path: *const c_char) -> c_int
 /// # Errors
 /// - `NEARPM_EINVAL`: a null pointer, a bad path, or fewer bytes than a pool needs.
 /// - `NEARPM_EEXIST`: there is something at this path.
+/// - `NEARPM_ENOENT`: no card has this name.
+/// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set and this
+///   library has none.
 /// - `NEARPM_ENOSPC`: the medium has not that many bytes free.
 /// - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
 ///
@@ -132,7 +219,13 @@ pub unsafe extern "C" fn NearPM_pool_create(location: *const c_char, bytes: u64,
     // SAFETY: as for this function.
     call(-1, || unsafe {
         let location = string(location, "the location of the pool")?;
-        give_id(pool_id, || open(location, |options| options.create(location, bytes)))
+        give_id(pool_id, || {
+            let created = Opened::create(location, bytes, |at, bytes| {
+                refuse_several(at)?;
+                options().create(at, bytes)
+            })?;
+            enter(location, created)
+        })
     })
 }
 
@@ -145,7 +238,9 @@ pub unsafe extern "C" fn NearPM_pool_create(location: *const c_char, bytes: u64,
 ///
 /// # Errors
 /// - `NEARPM_EINVAL`: a null pointer or a bad path.
-/// - `NEARPM_ENOENT`: there is nothing at this path.
+/// - `NEARPM_ENOENT`: there is nothing at this path, or no card has this name.
+/// - `NEARPM_EDEVICE`: the card failed, is in another process, or `NEARPM_CARD` is set, the pool on
+///   a card, and this library has none.
 /// - `NEARPM_EBUSY`: the pool is open already.
 /// - `NEARPM_EBADPOOL`: the file is no pool, or a newer, truncated or corrupt one.
 /// - `NEARPM_EACCES`, `NEARPM_ESYSTEM`: the system refused.
@@ -157,13 +252,20 @@ pub unsafe extern "C" fn NearPM_pool_open(location: *const c_char, pool_id: *mut
     // SAFETY: as for this function.
     call(-1, || unsafe {
         let location = string(location, "the location of the pool")?;
-        give_id(pool_id, || open(location, |options| options.open(location)))
+        give_id(pool_id, || {
+            let opened = Opened::open(location, |at| {
+                refuse_several(at)?;
+                options().open(at)
+            })?;
+            enter(location, opened)
+        })
     })
 }
 
 /// Closes a pool for primitives.
 ///
-/// What an open log covers is taken back when it is opened the next time.
+/// What was stored and never made durable becomes durable as well. What an open log covers is taken
+/// back when it is opened the next time.
 ///
 /// # Returns
 /// 0, or -1 after a failure.
@@ -175,9 +277,10 @@ pub unsafe extern "C" fn NearPM_pool_open(location: *const c_char, pool_id: *mut
 #[unsafe(no_mangle)]
 pub extern "C" fn NearPM_pool_close(pool_id: u32) -> c_int {
     call(-1, || match POOLS.take(pool_id) {
-        Taken::Alone(pool) => {
-            pool.close()?;
-            Ok(0)
+        Taken::Alone(ForPrimitives { pool, copy }) => {
+            let finished = copy.map_or(Ok(()), |copy| copy.finish(&pool));
+            pool.close(Pool::close)?;
+            finished.map(|()| 0)
         }
         Taken::Unknown => Err(unknown(pool_id)),
         Taken::Shared => Err(Failure {
@@ -233,6 +336,9 @@ pub extern "C" fn NearPM_alloc(pool_id: u32, size: u64) -> *mut c_void {
     call(std::ptr::null_mut(), || {
         let pool = pool(pool_id)?;
         let object = pool.tx(|tx| tx.alloc_zeroed(size))?;
+        if let Some(copy) = &pool.copy {
+            copy.zeroed(object, size);
+        }
         pointer(&pool, object)
     })
 }
@@ -306,9 +412,31 @@ pub extern "C" fn NearPM_set_root(pool_id: u32, address: *mut c_void) -> c_int {
 pub extern "C" fn NearPM_persist(pool_id: u32, address: *const c_void, size: u64) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
-        pool.flush(offset(&pool, address)?, size)?;
+        let at = offset(&pool, address)?;
+        match &pool.copy {
+            Some(copy) => copy.persist(&pool, at, size)?,
+            None => pool.flush(at, size)?,
+        }
         Ok(0)
     })
+}
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// Bytes of a reference.
+const REFERENCE: u64 = 8;
+
+/// Logs old bytes by `log`, which cover `range`.
+fn log_old(
+    pool: &ForPrimitives,
+    thread: u16,
+    range: Range<u64>,
+    log: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Failure> {
+    match &pool.copy {
+        Some(copy) => copy.log_old(pool, thread, range, log),
+        None => Ok(log()?),
+    }
 }
 
 /// Undo logging: logs the old value of a range.
@@ -330,7 +458,8 @@ pub extern "C" fn NearPM_persist(pool_id: u32, address: *const c_void, size: u64
 pub extern "C" fn NearPM_undolog_create(pool_id: u32, thread_id: u16, old_data_ptr: *const c_void, size: u64) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
-        pool.undolog_create(thread_id, offset(&pool, old_data_ptr)?, size)?;
+        let at = offset(&pool, old_data_ptr)?;
+        log_old(&pool, thread_id, at..at.saturating_add(size), || pool.undolog_create(thread_id, at, size))?;
         Ok(0)
     })
 }
@@ -363,7 +492,11 @@ pub unsafe extern "C" fn NearPM_redolog_create(
         let pool = pool(pool_id)?;
         // SAFETY: as for this function.
         let value = unsafe { buffer(new_data, size) }?;
-        let entry = pool.redolog_create(thread_id, offset(&pool, destination)?, value)?;
+        let at = offset(&pool, destination)?;
+        let entry = pool.redolog_create(thread_id, at, value)?;
+        if let Some(copy) = &pool.copy {
+            copy.noted_new(thread_id, at, value);
+        }
         pointer(&pool, entry)
     })
 }
@@ -404,7 +537,11 @@ pub extern "C" fn NearPM_applylog(pool_id: u32, thread_id: u16, redolog_ptr: *co
 #[unsafe(no_mangle)]
 pub extern "C" fn NearPM_commit_log(pool_id: u32, thread_id: u16) -> c_int {
     call(-1, || {
-        pool(pool_id)?.commit_log(thread_id)?;
+        let pool = pool(pool_id)?;
+        match &pool.copy {
+            Some(copy) => copy.commit(&pool, thread_id)?,
+            None => pool.commit_log(thread_id)?,
+        }
         Ok(0)
     })
 }
@@ -423,7 +560,11 @@ pub extern "C" fn NearPM_commit_log(pool_id: u32, thread_id: u16) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn NearPM_abort_log(pool_id: u32, thread_id: u16) -> c_int {
     call(-1, || {
-        pool(pool_id)?.abort_log(thread_id)?;
+        let pool = pool(pool_id)?;
+        match &pool.copy {
+            Some(copy) => copy.abort(&pool, thread_id)?,
+            None => pool.abort_log(thread_id)?,
+        }
         Ok(0)
     })
 }
@@ -445,7 +586,10 @@ pub extern "C" fn NearPM_abort_log(pool_id: u32, thread_id: u16) -> c_int {
 pub extern "C" fn NearPM_ckpoint_create(pool_id: u32, thread_id: u16, old_data_ptr: *const c_void, size: u64) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
-        pool.ckpoint_create(thread_id, offset(&pool, old_data_ptr)?, size)?;
+        let at = offset(&pool, old_data_ptr)?;
+        let end = at.saturating_add(size).div_ceil(PAGE).saturating_mul(PAGE);
+        let pages = at / PAGE * PAGE..end.min(pool.bytes());
+        log_old(&pool, thread_id, pages, || pool.ckpoint_create(thread_id, at, size))?;
         Ok(0)
     })
 }
@@ -468,8 +612,13 @@ pub extern "C" fn NearPM_ckpoint_create(pool_id: u32, thread_id: u16, old_data_p
 pub extern "C" fn NearPM_shadowcpy(pool_id: u32, thread_id: u16, page_ptr: *const c_void, size: u64) -> *mut c_void {
     call(std::ptr::null_mut(), || {
         let pool = pool(pool_id)?;
-        let copy = pool.shadowcpy(thread_id, offset(&pool, page_ptr)?, size)?;
-        pointer(&pool, copy)
+        let at = offset(&pool, page_ptr)?;
+        let make = || pool.shadowcpy(thread_id, at, size);
+        let made = match &pool.copy {
+            Some(copy) => copy.around(&pool, at..at.saturating_add(size), size, make)?,
+            None => make()?,
+        };
+        pointer(&pool, made)
     })
 }
 
@@ -490,7 +639,34 @@ pub extern "C" fn NearPM_shadowcpy(pool_id: u32, thread_id: u16, page_ptr: *cons
 pub extern "C" fn NearPM_switch_page(pool_id: u32, reference: *mut u64, copy: *mut c_void) -> c_int {
     call(-1, || {
         let pool = pool(pool_id)?;
-        pool.switch_page(offset(&pool, reference.cast())?, offset(&pool, copy)?)?;
+        let (at, to) = (offset(&pool, reference.cast())?, offset(&pool, copy)?);
+        let switch = || pool.switch_page(at, to).map(|()| at);
+        match &pool.copy {
+            Some(copy) => copy.around(&pool, at..at.saturating_add(REFERENCE), REFERENCE, switch)?,
+            None => switch()?,
+        };
+        Ok(0)
+    })
+}
+
+/// Gives what a pool for primitives has done since it was opened.
+///
+/// `size` is `sizeof *statistics`: a library that knows fewer fields fills the rest with zeros.
+///
+/// # Returns
+/// 0, or -1 after a failure.
+///
+/// # Errors
+/// - `NEARPM_ENOENT`: no pool with this identifier is open.
+/// - `NEARPM_EINVAL`: a null pointer, or no bytes.
+///
+/// # Safety
+/// `statistics` is `NULL` or has `size` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn NearPM_get_statistics(pool_id: u32, statistics: *mut nearpm_statistics, size: usize) -> c_int {
+    call(-1, || {
+        // SAFETY: as for this function.
+        unsafe { give(statistics, size, || Ok(nearpm_statistics::from(pool(pool_id)?.statistics()))) }?;
         Ok(0)
     })
 }

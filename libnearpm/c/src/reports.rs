@@ -47,6 +47,8 @@ pub struct nearpm_statistics {
     pub fences: u64,
     /// Lines of 64 bytes whose write-back was asked for.
     pub lines_written_back: u64,
+    /// Commands that were posted to the card; 0 where the processor makes all copies.
+    pub commands: u64,
 }
 
 /// The allocator of a direct pool. What open transactions have allocated counts as objects.
@@ -100,7 +102,7 @@ impl nearpm_info {
 
 impl From<Statistics> for nearpm_statistics {
     fn from(statistics: Statistics) -> nearpm_statistics {
-        // What cards did is not told here, and shadow pages are not of direct pools.
+        // What else cards did is not told here.
         let Statistics {
             transactions,
             aborts,
@@ -109,6 +111,7 @@ impl From<Statistics> for nearpm_statistics {
             bytes_logged,
             fences,
             lines_written_back,
+            commands,
             ..
         } = statistics;
         nearpm_statistics {
@@ -119,6 +122,7 @@ impl From<Statistics> for nearpm_statistics {
             log_bytes: bytes_logged,
             fences,
             lines_written_back,
+            commands,
         }
     }
 }
@@ -146,16 +150,15 @@ impl From<Recovery> for nearpm_recovery {
 ///
 /// # Safety
 /// `to` is null, or has `size` writable bytes.
-unsafe fn give<T: Copy>(
-    pool: *const nearpm_pool,
+pub(super) unsafe fn give<T: Copy>(
     to: *mut T,
     size: usize,
-    report: impl FnOnce(&DirectPool) -> T,
+    report: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<(), Failure> {
     if to.is_null() || size == 0 {
         return Err(invalid("the place for the report is a null pointer, or has no bytes"));
     }
-    let report = report(&*self::pool(pool)?);
+    let report = report()?;
     let known = size.min(size_of::<T>());
     // SAFETY: the caller says that there are `size` bytes; the report has `known` ones and is
     // another place.
@@ -188,7 +191,7 @@ unsafe fn give<T: Copy>(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nearpm_get_info(pool: *const nearpm_pool, info: *mut nearpm_info, size: usize) -> c_int {
     // SAFETY: as for this function.
-    status(|| unsafe { give(pool, info, size, nearpm_info::of) })
+    status(|| unsafe { give(info, size, || Ok(nearpm_info::of(&*self::pool(pool)?))) })
 }
 
 /// Says what a direct pool has done since it was opened.
@@ -211,7 +214,7 @@ pub unsafe extern "C" fn nearpm_get_statistics(
     size: usize,
 ) -> c_int {
     // SAFETY: as for this function.
-    status(|| unsafe { give(pool, statistics, size, |pool| pool.statistics().into()) })
+    status(|| unsafe { give(statistics, size, || Ok(self::pool(pool)?.statistics().into())) })
 }
 
 /// Says how full a direct pool is, and in which pieces.
@@ -230,7 +233,7 @@ pub unsafe extern "C" fn nearpm_get_statistics(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nearpm_get_heap(pool: *const nearpm_pool, heap: *mut nearpm_heap, size: usize) -> c_int {
     // SAFETY: as for this function.
-    status(|| unsafe { give(pool, heap, size, |pool| pool.heap_state().into()) })
+    status(|| unsafe { give(heap, size, || Ok(self::pool(pool)?.heap_state().into())) })
 }
 
 /// Says what the recovery found and did when a direct pool was opened.
@@ -253,5 +256,5 @@ pub unsafe extern "C" fn nearpm_get_recovery(
     size: usize,
 ) -> c_int {
     // SAFETY: as for this function.
-    status(|| unsafe { give(pool, recovery, size, |pool| pool.recovery().into()) })
+    status(|| unsafe { give(recovery, size, || Ok(self::pool(pool)?.recovery().into())) })
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arguments::{TRANSACTION_HANDLE, Window, handle, not_null, number};
 use super::error::{Failure, invalid, status};
+use super::opened::Opened;
 use super::pools::{nearpm_pool, pool};
 use nearpm::Error;
 use nearpm::direct::{DirectPool, Transaction};
@@ -48,7 +49,7 @@ pub(super) unsafe fn read_ranges(
 /// A transaction of this thread.
 struct Open {
     number: u64,
-    pool: Arc<DirectPool>,
+    pool: Arc<Opened<DirectPool>>,
     transaction: Transaction,
     /// Objects that it allocated and did not free.
     allocated: Vec<u64>,

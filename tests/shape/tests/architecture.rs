@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nearpm-place", &["nearpm", "nearpm-newfile"]),
     // Cards of this machine, and of other processes.
     ("nearpm-address", &["nearpm-driver", "nearpm-firmware"]),
-    ("nearpm-c", &["nearpm"]),
+    ("nearpm-c", &["nearpm", "nearpm-address", "nearpm-place"]),
     ("nearpm-sim", &["nearpm-interface", "nearpm-firmware", "nearpm-driver", "nearpm-verilate", "nearpm-hdl"]),
     // Simulated cards by name, and computers that have one.
     ("nearpm-cards", &["nearpm", "nearpm-driver", "nearpm-firmware", "nearpm-hdl", "nearpm-interface", "nearpm-sim"]),
@@ -81,6 +81,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "nearpm-sim",
         ],
     ),
+    ("nearpm-c-card", &["nearpm-c", "nearpm-plug"]),
     ("nearpm-pmemobj-card", &["nearpm-plug", "nearpm-pmemobj"]),
     ("nearpm-bench", &["nearpm-statistics", "nearpm-text"]),
     ("nearpm-stores", &["nearpm", "nearpm-statistics"]),

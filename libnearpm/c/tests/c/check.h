@@ -33,7 +33,7 @@ static inline struct nearpm_options options_of(int count, char **arguments)
     static const char *const mechanisms[] = {"working-copy", "undo", "redo", "checkpoint", "shadow"};
     struct nearpm_options options;
     memset(&options, 0, sizeof options);
-    CHECK(count == 3);
+    CHECK(count >= 3);
     options.survives = NEARPM_AS_PERSISTENT_MEMORY;
     options.mode = strcmp(arguments[2], "in-place") == 0 ? NEARPM_IN_PLACE : NEARPM_WORKING_COPY;
     for (uint32_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++)
@@ -41,6 +41,12 @@ static inline struct nearpm_options options_of(int count, char **arguments)
             options.mechanism = i;
     CHECK(options.mode == NEARPM_IN_PLACE || strcmp(arguments[2], mechanisms[options.mechanism]) == 0);
     return options;
+}
+
+/* Whether new pools lie on a simulated card: the environment says so. */
+static inline int on_card(void)
+{
+    return getenv("NEARPM_CARD") != NULL;
 }
 
 #endif

@@ -80,7 +80,7 @@ impl Transaction {
                 _ => {}
             }
         }
-        self.add_all(pool, std::slice::from_ref(&range))
+        self.add_parts(pool, std::slice::from_ref(&range))
     }
 
     /// Adds a range of which the transaction has nothing yet. It will be at a position of what is
@@ -104,6 +104,14 @@ impl Transaction {
 
     /// As [`Transaction::add`] for several ranges, which share their fence.
     pub fn add_all(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
+        match ranges {
+            [range] => self.add(pool, range.clone()),
+            _ => self.add_parts(pool, ranges),
+        }
+    }
+
+    /// Adds what the transaction does not have yet of some ranges.
+    fn add_parts(&mut self, pool: &DirectPool, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.check_process(pool)?;
         let mut gaps = std::mem::take(&mut self.0.gaps);
         gaps.clear();

@@ -126,9 +126,12 @@ impl View {
         // only what was copied.
         unsafe {
             let (from, end) = (self.base.add(offset as usize), buffer.as_mut_ptr().add(buffer.len()));
-            // What most transactions change, a word, is one move.
-            if bytes == words::WORD && (from as usize).is_multiple_of(words::WORD) {
-                end.cast::<u64>().write_unaligned(words::load_word(from));
+            // What most transactions change, a word or the two of an identifier, is as many moves.
+            let is_aligned = (from as usize).is_multiple_of(words::WORD);
+            if is_aligned && (bytes == words::WORD || bytes == 2 * words::WORD) {
+                for at in (0..bytes).step_by(words::WORD) {
+                    end.add(at).cast::<u64>().write_unaligned(words::load_word(from.add(at)));
+                }
             } else {
                 words::load(from, end, bytes);
             }

@@ -15,7 +15,7 @@ use nearpm_interface::registers::{self as reg, firmware_status};
 
 use crate::error::{CardError, CommandFailure, FirmwareError};
 use crate::options::{CardOptions, Waiting};
-use crate::page::{self, CommandPage, Latched, Ticket};
+use crate::page::{self, CommandPage, Latched, SharedRead, Ticket};
 use crate::pci::{Caching, Mapping, PciError, PciFunction};
 use crate::registers::{Capabilities, Control, LostStores, Registers, State};
 
@@ -33,6 +33,10 @@ const CONFIG_COMMAND: u16 = 0x04;
 const MEMORY: u16 = 0x0002;
 /// Command register: memory space and bus master enable.
 const MEMORY_AND_BUS_MASTER: u16 = 0x0006;
+/// Reads of a page's status line that are under way at the same time, at most. A thread that waits
+/// for another's read to end and then for the next one waits for two, half a round trip more on
+/// average: sharing pays where so many are under way that they stand in each other's way.
+const READS_AT_ONCE: u32 = 8;
 /// Nanoseconds between two looks at a register.
 const POLL_NS: u64 = 1000;
 
@@ -65,6 +69,8 @@ pub struct Card {
     pages: Vec<Mutex<CommandPage>>,
     /// A window on each, for who reads a status line while another thread has the page.
     windows: Vec<Arc<dyn Mapping>>,
+    /// Reads of each page's status line through it.
+    reads: Vec<SharedRead<PageStatus>>,
     failed_logs: Mutex<FailedLogs>,
     pub(crate) number: Number,
     pub(crate) sharing: Option<Sharing>,
@@ -146,6 +152,7 @@ impl Card {
             return Err(CardError::StoresLost(lost));
         }
         let windows = pages.iter().map(CommandPage::window).collect();
+        let reads = pages.iter().map(|_| SharedRead::new(READS_AT_ONCE)).collect();
         let pages = pages.into_iter().map(Mutex::new).collect();
         let pm_bytes = registers.pm_bytes();
         let failed_logs = Mutex::default();
@@ -158,6 +165,7 @@ impl Card {
             pm_bytes,
             pages,
             windows,
+            reads,
             failed_logs,
             number,
             sharing,
@@ -239,8 +247,9 @@ impl Card {
         page::read_back(&*self.function, ticket, page, status)
     }
 
-    /// Waits until everything that this thread stored or posted before is in the card's persistence
-    /// domain, host stores included. Gives what the status line says of failed logs.
+    /// Waits until everything that was stored or posted before, and fenced, is in the card's
+    /// persistence domain, host stores included, whichever thread it was that did. Threads that
+    /// wait at the same time share the read. Gives what the status line says of failed logs.
     pub fn push(&self, page: usize) -> Result<Latched, CardError> {
         Ok((&self.page_status(page)?).into())
     }
@@ -309,13 +318,15 @@ impl Card {
         Ok(())
     }
 
-    /// The status line of a page, whoever is at work on it. It is answered when everything that
-    /// this thread posted before is accepted.
+    /// The status line of a page, whoever is at work on it, as it is after this call began. It is
+    /// answered when everything that was posted before, and fenced, is accepted. Threads that ask
+    /// at the same time share the read.
     ///
     /// # Errors
     /// [`CardError::Gone`], or if there is no such page.
     pub fn page_status(&self, page: usize) -> Result<PageStatus, CardError> {
-        page::status(&**self.windows.get(page).ok_or_else(|| no_page(page))?)
+        let window = self.windows.get(page).ok_or_else(|| no_page(page))?;
+        self.reads[page].read(|| self.function.contended(), || page::status(&**window))
     }
 
     /// Waits until every command of a page has ended; see [`CommandPage::drain`].

@@ -23,6 +23,10 @@ use crate::options::{CardOptions, Posting, Waiting};
 use crate::pci::{DmaBuffer, Mapping, PciError, PciFunction, Work};
 use crate::registers::Registers;
 
+mod shared_read;
+
+pub(crate) use shared_read::SharedRead;
+
 /// Commands that may be posted beyond what is known to have left its slot: two slots are margin.
 pub const CREDITS: u64 = SLOTS_PER_PAGE as u64 - 2;
 /// Commands of a call that lie in the processor's buffers between two fences: fewer than the slots,
@@ -164,6 +168,11 @@ pub(crate) fn read_back<P: DerefMut<Target = CommandPage>>(
             return Ok(latched);
         }
     }
+}
+
+/// What threads share beside the page itself.
+mod sync {
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
 /// One command page. The card gives it one owner at a time.

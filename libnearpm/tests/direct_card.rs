@@ -2,6 +2,7 @@
 //! when the card fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::direct::{DirectPool, Mode};
 use nearpm::{Engine, Error, Mechanism, Options, Problem, cards};
@@ -299,34 +300,26 @@ fn a_failed_log_of_the_pool_is_told_by_whatever_acknowledges() {
     }
 }
 
-/// Threads whose commits wait for the card together: what each was told survives, when the power
-/// goes in the middle of all of them.
-#[test]
-fn threads_that_wait_together_lose_nothing_acknowledged() {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    const THREADS: u64 = 4;
+/// Threads that have a word each, and what each was told of its commits.
+struct Threads {
+    acknowledged: Vec<AtomicU64>,
+}
+
+impl Threads {
+    const COUNT: u64 = 4;
+    const COMMITS: u64 = 40;
     // Far enough from each other that no two share a line.
     const APART: u64 = 256;
-    let mut cut = 0;
-    for (seed, mechanism) in (0..8).flat_map(|seed| [Mechanism::Undo, Mechanism::Redo].map(|by| (seed, by))) {
-        let options = Options::new().mechanism(mechanism);
-        let settings = |cut_after| MockOptions { pm_bytes: 4 << 20, seed, cut_after, ..MockOptions::default() };
-        let card = Registered::of(MockCard::new(settings(None)));
-        let pool = create(&card, &options).unwrap();
-        put_root(&pool, (THREADS * APART) as usize, 0).unwrap();
-        pool.close().unwrap();
-        let medium = card.mock.power_cut();
-        drop(card);
-        let cut_after = 400 + seed * 331;
-        let card = Registered::of(MockCard::with_medium(settings(Some(cut_after)), medium));
-        let pool = DirectPool::open(&card.pool("p"), &options).unwrap();
-        let acknowledged: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
+    const BYTES: usize = (Threads::COUNT * Threads::APART) as usize;
+
+    /// Commits in all threads at the same time, until the power goes.
+    fn commit(pool: &DirectPool) -> Threads {
+        let acknowledged: Vec<AtomicU64> = (0..Threads::COUNT).map(|_| AtomicU64::new(0)).collect();
         std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (pool, told) = (&pool, &acknowledged[thread as usize]);
+            for (thread, told) in (0..).zip(&acknowledged) {
                 scope.spawn(move || {
-                    let at = pool.root() + thread * APART;
-                    for number in 1..=40u64 {
+                    let at = pool.root() + thread * Threads::APART;
+                    for number in 1..=Threads::COMMITS {
                         let Ok(mut tx) = pool.begin() else { return };
                         if tx.add(pool, at..at + 8).is_err() {
                             return;
@@ -340,19 +333,61 @@ fn threads_that_wait_together_lose_nothing_acknowledged() {
                 });
             }
         });
-        let medium = card.mock.power_cut();
-        drop(pool);
-        let card = Registered::of(MockCard::with_medium(settings(None), medium));
-        let found = peek(&DirectPool::open(&card.pool("p"), &options).unwrap(), (THREADS * APART) as usize);
-        for (thread, told) in acknowledged.iter().enumerate() {
-            let word = found[thread * APART as usize..].first_chunk().copied().map(u64::from_le_bytes).unwrap();
-            let told = told.load(Ordering::Relaxed);
-            assert!(word == told || word == told + 1, "{mechanism:?}, seed {seed}: {word} where {told} was told");
-        }
-        let told = || acknowledged.iter().map(|told| told.load(Ordering::Relaxed));
-        cut += u64::from(told().any(|told| told > 0) && told().any(|told| told < 40));
+        Threads { acknowledged }
     }
-    assert!(cut >= 4, "only {cut} of 16 runs were cut in the work");
+
+    fn told(&self) -> impl Iterator<Item = u64> {
+        self.acknowledged.iter().map(|told| told.load(Ordering::Relaxed))
+    }
+
+    /// What each was told is there, and of the commit behind that all or nothing.
+    fn check(&self, pool: &DirectPool, what: &str) {
+        let found = peek(pool, Threads::BYTES);
+        for (thread, told) in self.told().enumerate() {
+            let word = &found[thread * Threads::APART as usize..];
+            let word = word.first_chunk().copied().map(u64::from_le_bytes).unwrap();
+            assert!(word == told || word == told + 1, "{what}: {word} where {told} was told");
+        }
+    }
+}
+
+/// Threads whose commits wait for the card together, by records and by every mechanism: what each
+/// was told survives, when the power goes in the middle of all of them.
+#[test]
+fn threads_that_wait_together_lose_nothing_acknowledged() {
+    const CUTS: u64 = 8;
+    let by = |mechanism| [Engine::Cpu, Engine::Card].map(|engine| (Some(mechanism), engine));
+    for (mechanism, engine) in Mechanism::ALL.into_iter().flat_map(by).chain([(None, Engine::Cpu)]) {
+        let options = Options::new().mechanism(mechanism).engine(engine);
+        let settings = |seed, cut_after| MockOptions { pm_bytes: 4 << 20, seed, cut_after, ..MockOptions::default() };
+        let card = Registered::of(MockCard::new(settings(0, None)));
+        let pool = create(&card, &options).unwrap();
+        put_root(&pool, Threads::BYTES, 0).unwrap();
+        pool.close().unwrap();
+        let medium = card.mock.power_cut();
+        drop(card);
+        let run = |seed, cut_after| {
+            let what = format!("{mechanism:?} by {engine:?}, seed {seed}");
+            let card = Registered::of(MockCard::with_medium(settings(seed, cut_after), medium.clone()));
+            let pool = DirectPool::open(&card.pool("p"), &options).unwrap();
+            let opened = card.mock.accesses();
+            let threads = Threads::commit(&pool);
+            let worked = card.mock.accesses();
+            let medium = card.mock.power_cut();
+            drop(pool);
+            let card = Registered::of(MockCard::with_medium(settings(seed, None), medium));
+            threads.check(&DirectPool::open(&card.pool("p"), &options).unwrap(), &what);
+            (opened, worked, threads)
+        };
+        let (opened, worked, threads) = run(0, None);
+        assert!(threads.told().all(|told| told == Threads::COMMITS));
+        let cut_in_the_work = |seed: &u64| {
+            let (.., threads) = run(*seed, Some(opened + seed * (worked - opened) / (CUTS + 1)));
+            threads.told().any(|told| told > 0) && threads.told().any(|told| told < Threads::COMMITS)
+        };
+        let cut = (1..=CUTS).filter(cut_in_the_work).count() as u64;
+        assert!(cut >= CUTS / 2, "{mechanism:?} by {engine:?}: only {cut} of {CUTS} runs were cut in the work");
+    }
 }
 
 /// A commit that the ring has no room for goes by records, and the next one by the mechanism again.

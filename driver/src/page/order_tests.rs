@@ -1,9 +1,18 @@
-//! Read-backs beside what another thread does with the page, in every order of events (loom) up to
-//! a number of preemptions.
+//! Read-backs beside what another thread does with the page, and read-backs that threads share, in
+//! every order of events (loom) up to a number of preemptions.
 //!
 //! The page is behind loom's lock in the place of the system's, and a look at the status line is an
 //! event, too. The card is the mock, which carries out what it has accepted when it is asked
-//! something.
+//! something. Of shared read-backs the card is a model: what has arrived, and what is accepted.
+
+#[path = "shared_read.rs"]
+#[allow(clippy::duplicate_mod, reason = "the driver's own, with another `sync`")]
+mod shared_read;
+
+/// What it takes from the standard library.
+mod sync {
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+}
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +23,7 @@ use nearpm_interface::command::Opcode;
 use super::tests::{PAGE, UNKNOWN, card, command, options};
 use super::*;
 use crate::card::Card;
+use shared_read::SharedRead as Read;
 
 /// A page of a card, which threads share.
 struct Shared {
@@ -71,15 +81,10 @@ impl Shared {
     }
 }
 
-/// Runs a program in every order of events, with another thread, and prints how many there are.
+/// Runs a program in every order of events, with another thread.
 fn explore(here: impl Fn(&Shared) + Send + Sync + 'static, there: impl Fn(&Shared) + Send + Sync + 'static) {
-    let orders = std::sync::Arc::new(AtomicU64::new(0));
-    let (counted, there) = (orders.clone(), std::sync::Arc::new(there));
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.max_branches = 100_000;
-    model.check(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
+    let there = std::sync::Arc::new(there);
+    explore_any(move || {
         let shared = Shared::new();
         let other = {
             let (shared, there) = (shared.clone(), there.clone());
@@ -88,6 +93,19 @@ fn explore(here: impl Fn(&Shared) + Send + Sync + 'static, there: impl Fn(&Share
         here(&shared);
         other.join().unwrap();
         shared.ends();
+    });
+}
+
+/// Runs any program in every order of events, and prints how many there are.
+fn explore_any(program: impl Fn() + Send + Sync + 'static) {
+    let orders = std::sync::Arc::new(AtomicU64::new(0));
+    let counted = orders.clone();
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.max_branches = 100_000;
+    model.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        program();
     });
     let orders = orders.load(Ordering::Relaxed);
     println!(r#"{{"counts":{{"programs":1,"orders of events":{orders},"violations":0}}}}"#);
@@ -127,4 +145,79 @@ fn in_every_order_a_read_back_survives_a_drain() {
             shared.read_back(ticket).unwrap();
         },
     );
+}
+
+/// A card as those see it who share a read: a bit for each commit.
+struct Link {
+    reads: Read<u64>,
+    /// What has arrived, and what of it is accepted: all that came before a read, when that is
+    /// answered.
+    arrived: Mutex<(u64, u64)>,
+    /// How many reads there were.
+    answers: AtomicU64,
+}
+
+impl Link {
+    fn new() -> Arc<Link> {
+        Arc::new(Link { reads: Read::new(1), arrived: Mutex::new((0, 0)), answers: AtomicU64::new(0) })
+    }
+
+    /// Posts a commit, fenced.
+    fn post(&self, commit: u64) {
+        self.arrived.lock().unwrap().0 |= 1 << commit;
+    }
+
+    /// What is accepted when a read is answered.
+    fn status(&self) -> u64 {
+        // What arrives from here on comes behind the read.
+        let ahead = self.arrived.lock().unwrap().0;
+        let mut arrived = self.arrived.lock().unwrap();
+        arrived.1 |= ahead;
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        arrived.1 & ahead
+    }
+
+    fn commit(&self, commit: u64) {
+        self.post(commit);
+        let answer = self.reads.read(|| false, || Ok::<u64, ()>(self.status())).unwrap();
+        assert!(answer >> commit & 1 == 1, "commit {commit} is acknowledged by a read that began before it");
+    }
+}
+
+/// Who waits beside others is answered by a read that began behind its commit, also who comes late.
+#[test]
+fn in_every_order_a_shared_read_speaks_for_who_asked_before_it_began() {
+    static SHARED: AtomicU64 = AtomicU64::new(0);
+    explore_any(|| {
+        let link = Link::new();
+        let others: Vec<_> = [1, 2]
+            .map(|commit| {
+                let link = link.clone();
+                thread::spawn(move || link.commit(commit))
+            })
+            .into();
+        link.commit(0);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let before = link.answers.load(Ordering::Relaxed);
+        SHARED.fetch_add(u64::from(before < 3), Ordering::Relaxed);
+        // Nobody asks any more: a late comer is not answered by what was read before.
+        link.commit(3);
+        assert_eq!(link.answers.load(Ordering::Relaxed), before + 1);
+    });
+    assert!(SHARED.load(Ordering::Relaxed) > 0, "in no order a read was shared");
+}
+
+/// A read that fails answers nobody else, and nobody waits for it for ever.
+#[test]
+fn in_every_order_a_read_that_fails_is_not_shared() {
+    explore_any(|| {
+        let link = Link::new();
+        let other = {
+            let link = link.clone();
+            thread::spawn(move || assert!(link.reads.read(|| false, || Err::<u64, ()>(())).is_err()))
+        };
+        link.commit(0);
+        other.join().unwrap();
+        link.commit(1);
+    });
 }

@@ -31,7 +31,8 @@
 //! not even the pages of a file that it has not changed. All that writes the medium past the
 //! mechanism finds every page at home, because it has settled.
 //!
-//! On a card a commit is posted with the turn and waited for without it ([`super::together`]).
+//! On a card a commit is posted with the turn and waited for without it ([`super::together`]): also
+//! the end of an epoch, and what the processor stores there.
 //!
 //! Order of locks: the gate of typed pools, the turn (lanes, rising), what is shared, the right to
 //! truncate, shards.
@@ -114,6 +115,17 @@ pub(super) enum What {
     Shared,
 }
 
+/// How far a commit goes with the turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is durable.
+    Durable,
+    /// It is ordered ahead of everything later, and can be waited for without the turn.
+    Posted,
+    /// An epoch goes on that it is in.
+    Open,
+}
+
 struct Inner {
     cx: Context,
     protocol: Box<dyn Protocol>,
@@ -148,7 +160,7 @@ impl Inner {
         &mut self,
         pool: &DirectPool,
         mechanism: Mechanism,
-        durability: Durability,
+        end: End,
         change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         let changed = change(&mut Changes { inner: self, view: pool.view() });
@@ -163,9 +175,14 @@ impl Inner {
         }
         // What was written home is made of what the view had.
         pool.alive().map_err(|error| pool.poison(error))?;
+        let durability = if end == End::Durable { Durability::Durable } else { Durability::Asynchronous };
         let mut committed = self.protocol.commit(&mut self.cx, durability).map(drop);
-        if mechanism.has_epochs() && durability == Durability::Durable {
-            committed = committed.and_then(|()| self.protocol.persist(&mut self.cx));
+        if mechanism.has_epochs() {
+            committed = committed.and_then(|()| match end {
+                End::Durable => self.protocol.persist(&mut self.cx),
+                End::Posted => self.protocol.post(&mut self.cx),
+                End::Open => Ok(()),
+            });
         }
         if stores_behind_commits(mechanism) && self.stores_by_this_processor() {
             // It has been written back by this processor, and the next turn may be on another one.
@@ -314,20 +331,19 @@ impl ByMechanism {
         };
         pool.refuse_poisoned()?;
         let of = inner.as_mut().expect("it was opened before it was handed out");
-        let shares = self.shares_waits(of);
-        if shares && lane.together.all_acknowledged() {
+        let end = self.end_of(of, durability);
+        if end == End::Posted && lane.together.all_acknowledged() {
             // Everything that was posted has been read back.
             of.protocol.acknowledged(&mut of.cx);
         }
-        let posted = if shares { Durability::Asynchronous } else { durability };
         let unfinished = Unfinished(pool);
-        let done = of.commit(pool, self.mechanism, posted, change);
+        let done = of.commit(pool, self.mechanism, end, change);
         std::mem::forget(unfinished);
         if !done? {
             drop((alone, inner));
             return self.turn(pool).map(Some);
         }
-        let posted = if shares { of.cx.lane.executor.posted() } else { None };
+        let posted = if end == End::Posted { of.cx.lane.executor.posted() } else { None };
         let number = posted.map(|how| lane.together.posted(how));
         drop((alone, inner));
         match number {
@@ -339,10 +355,14 @@ impl ByMechanism {
         Ok(None)
     }
 
-    /// Whether a commit may be posted now and waited for later. The end of an epoch waits by
-    /// itself.
-    fn shares_waits(&self, inner: &Inner) -> bool {
-        !self.mechanism.has_epochs() && inner.cx.lane.executor.posts()
+    /// What a commit does with the turn. Asynchronous ones share an epoch.
+    fn end_of(&self, inner: &Inner, durability: Durability) -> End {
+        match durability {
+            Durability::Asynchronous if self.mechanism.has_epochs() => End::Open,
+            _ if inner.cx.lane.executor.posts(&inner.cx.medium) => End::Posted,
+            Durability::Asynchronous => End::Open,
+            Durability::Durable => End::Durable,
+        }
     }
 
     fn lock<'p>(&'p self, pool: &DirectPool, lane: &'p PoolLane) -> Result<MutexGuard<'p, Option<Inner>>, Error> {

@@ -24,7 +24,7 @@ use nearpm_interface::geometry::{COMMAND_PAGES, LINE_U64, MAP_ENTRIES, PARKED_CO
 use nearpm_interface::media::{EntryHead, EntryKind, PAGE_BYTES, PoolHead, entry_bytes, entry_data};
 use nearpm_interface::seal;
 
-use super::{Entry, Executor, Publication, ReadBack, Word};
+use super::{Entry, Executor, Posted, Publication, ReadBack, Word};
 use crate::error::Error;
 use crate::interval::IntervalSet;
 use crate::memory::Medium;
@@ -417,12 +417,12 @@ impl Executor for CardExecutor {
         self.verifications
     }
 
-    fn posts(&self) -> bool {
+    fn posts(&self, _: &Medium) -> bool {
         self.ordered
     }
 
-    fn posted(&self) -> Option<(ReadBack, Ticket)> {
-        self.asynchronous.map(|ticket| (self.at.clone(), ticket))
+    fn posted(&self) -> Option<Posted> {
+        self.asynchronous.map(|ticket| Posted::Command(self.at.clone(), ticket))
     }
 
     fn close(&mut self) -> Result<(), Error> {

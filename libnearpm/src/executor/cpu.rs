@@ -5,7 +5,7 @@ use std::ops::Range;
 use nearpm_interface::media::{EntryHead, PAGE_BYTES, entry_bytes, entry_data, lines_of};
 use nearpm_interface::seal;
 
-use super::{Entry, Executor, Publication, Word};
+use super::{Entry, Executor, Posted, Publication, Word};
 use crate::error::Error;
 use crate::memory::{Medium, Work};
 use crate::options::Durability;
@@ -141,6 +141,14 @@ impl Executor for CpuExecutor {
 
     fn verifications(&self) -> u64 {
         0
+    }
+
+    fn posts(&self, medium: &Medium) -> bool {
+        medium.backing().is_read_back()
+    }
+
+    fn posted(&self) -> Option<Posted> {
+        self.asynchronous.then_some(Posted::Stores)
     }
 
     fn close(&mut self) -> Result<(), Error> {

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use nearpm_driver::Ticket;
 use nearpm_interface::media::EntryHead;
 
 use crate::error::Error;
@@ -17,7 +16,7 @@ mod striped;
 
 pub(crate) use card::CardExecutor;
 pub(crate) use cpu::CpuExecutor;
-pub(crate) use read_back::ReadBack;
+pub(crate) use read_back::{Posted, ReadBack};
 pub(crate) use striped::StripedExecutor;
 
 /// One log entry that was made.
@@ -155,12 +154,12 @@ pub(crate) trait Executor: Send {
 
     /// Whether commits are posted to a card that orders everything behind them, so that several
     /// threads may wait for theirs together while the next posts.
-    fn posts(&self) -> bool {
+    fn posts(&self, _medium: &Medium) -> bool {
         false
     }
 
-    /// The newest commit that was posted and not read back, where [`Executor::posts`].
-    fn posted(&self) -> Option<(ReadBack, Ticket)> {
+    /// The newest commit that was posted and not acknowledged, where [`Executor::posts`].
+    fn posted(&self) -> Option<Posted> {
         None
     }
 

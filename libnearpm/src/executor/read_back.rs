@@ -10,6 +10,29 @@ use crate::error::Error;
 use crate::memory::Medium;
 use crate::statistics::count;
 
+/// A commit that is ordered ahead of everything later, and not acknowledged yet.
+#[derive(Clone)]
+pub(crate) enum Posted {
+    /// By a command.
+    Command(ReadBack, Ticket),
+    /// By stores of the processor, on the way to a card.
+    Stores,
+}
+
+impl Posted {
+    /// Waits until it is durable, beside whoever posts the next one. It speaks for everything that
+    /// was posted in the lane before.
+    ///
+    /// # Errors
+    /// Those of [`ReadBack::wait`] and of the medium's drain.
+    pub fn wait(&self, medium: &Medium) -> Result<(), Error> {
+        match self {
+            Posted::Command(at, ticket) => at.wait(medium, *ticket),
+            Posted::Stores => medium.drain(),
+        }
+    }
+}
+
 /// A lane on a card.
 #[derive(Clone)]
 pub(crate) struct ReadBack {
@@ -60,5 +83,55 @@ impl ReadBack {
             Some(failure) => Err(self.failed(failure.into())),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nearpm_driver::CardOptions;
+    use nearpm_driver::card::PoolMapping;
+    use nearpm_driver::mock::{MockCard, MockOptions};
+    use nearpm_interface::command::{Command, Opcode};
+    use nearpm_interface::geometry::POOLS_BASE;
+
+    use super::*;
+    use crate::memory::{Backing, VolatileMemory};
+
+    const POOL: u32 = 7;
+    const BYTES: u64 = 1 << 20;
+
+    /// Of two who wait, one is told why; the other one's commit may be among what was refused for
+    /// that.
+    #[test]
+    fn a_failure_is_told_to_all_who_wait() {
+        let mock = MockCard::new(MockOptions { pm_bytes: 4 << 20, ..MockOptions::default() });
+        let card = Arc::new(Card::open(Arc::new(mock), CardOptions::default()).unwrap());
+        let place = POOLS_BASE..POOLS_BASE + BYTES;
+        for thread in [0, 1] {
+            let mapping = PoolMapping {
+                pool: POOL,
+                thread,
+                base: place.start,
+                bytes: BYTES,
+                ring: 4096 * (1 + u64::from(thread)),
+                ring_bytes: 4096,
+                committed: 0,
+            };
+            card.map_pool(mapping).unwrap();
+        }
+        let medium = Medium::new(Backing::Other(Box::new(VolatileMemory::new(64))));
+        let lanes =
+            [0, 1].map(|thread| ReadBack { card: card.clone(), page: 1, pool: POOL, place: place.clone(), thread });
+        let post = |thread, opcode| {
+            let command = Command { opcode, pool: POOL, thread, ..Command::default() };
+            card.post(1, command, false).unwrap()
+        };
+        const REFUSED: u8 = 31;
+        post(0, REFUSED);
+        let tickets = [post(0, Opcode::Fence as u8), post(0, Opcode::Fence as u8)];
+        let other = post(1, Opcode::Fence as u8);
+        let told = tickets.map(|ticket| lanes[0].wait(&medium, ticket));
+        assert!(matches!(told, [Err(Error::Card(_)), Err(Error::Poisoned)]), "{told:?}");
+        lanes[1].wait(&medium, other).expect("another lane's commands have not failed");
     }
 }

@@ -10,6 +10,7 @@ use super::epoch::{Epoch, runs};
 use super::{Acknowledged, Context, Protocol};
 use crate::error::Error;
 use crate::executor::{Entry, Word};
+use crate::lane::Mark;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -20,26 +21,48 @@ pub(crate) struct Checkpoint {
     txid: Option<u64>,
     /// Entries of the pages that the epoch has touched.
     saved: BTreeMap<u64, Entry>,
+    /// Slots of epochs that were posted and are not acknowledged: those below.
+    unreleased: Option<Mark>,
     epoch_ops: u64,
 }
 
 impl Checkpoint {
     pub fn new(epoch_ops: u64) -> Checkpoint {
-        Checkpoint { epoch: Epoch::default(), txid: None, saved: BTreeMap::new(), epoch_ops }
+        Checkpoint { epoch: Epoch::default(), txid: None, saved: BTreeMap::new(), unreleased: None, epoch_ops }
     }
 
-    /// Ends the epoch: everything in it survives a power cut from now on.
-    fn cut(&mut self, cx: &mut Context) -> Result<(), Error> {
+    /// Ends the epoch: everything in it survives a power cut from now on, or, if it is posted alone,
+    /// when it was waited for.
+    fn cut(&mut self, cx: &mut Context, durability: Durability) -> Result<(), Error> {
         let Some(txid) = self.txid else { return Ok(()) };
         self.epoch.write_back(&cx.medium);
         cx.medium.fence()?;
         let word = Word::alone(cx.lane.epoch_word(), txid);
-        cx.lane.executor.commit(&cx.medium, word, Durability::Durable)?;
+        cx.lane.executor.commit(&cx.medium, word, durability)?;
         count(&cx.medium.counters.epochs, 1);
         self.txid = None;
         self.epoch.clear();
         self.saved.clear();
-        cx.lane.release(cx.lane.mark());
+        self.unreleased = Some(cx.lane.mark());
+        if durability == Durability::Durable {
+            self.release(cx);
+        }
+        Ok(())
+    }
+
+    /// Gives the slots of epochs back that are durable.
+    fn release(&mut self, cx: &mut Context) {
+        if let Some(mark) = self.unreleased.take() {
+            cx.lane.release(mark);
+        }
+    }
+
+    /// Makes epochs durable that were posted.
+    fn persist_posted(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if self.unreleased.is_some() {
+            cx.lane.executor.persist(&cx.medium)?;
+            self.release(cx);
+        }
         Ok(())
     }
 }
@@ -54,7 +77,14 @@ impl Protocol for Checkpoint {
         }
         if !pages.is_empty() {
             let mut entries = Vec::new();
-            cx.lane.reserve(&cx.medium, pages.iter().map(|&p| (p, PAGE_BYTES)), &mut entries)?;
+            let ranges = || pages.iter().map(|&p| (p, PAGE_BYTES));
+            match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
+                Err(Error::TooLarge { .. }) if self.unreleased.is_some() => {
+                    self.persist_posted(cx)?;
+                    cx.lane.reserve(&cx.medium, ranges(), &mut entries)?;
+                }
+                other => other?,
+            }
             let txid = match self.txid {
                 Some(txid) => txid,
                 None => *self.txid.insert(cx.lane.next_txid()),
@@ -96,7 +126,7 @@ impl Protocol for Checkpoint {
         let transactions = self.epoch.commit();
         let full = cx.lane.used() + entry_bytes(0, PAGE_BYTES as u32) > cx.lane.capacity() / 2;
         if self.txid.is_some() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
-            self.cut(cx)?;
+            self.cut(cx, Durability::Durable)?;
         }
         Ok(if self.txid.is_none() { Acknowledged::All } else { Acknowledged::Nothing })
     }
@@ -118,7 +148,16 @@ impl Protocol for Checkpoint {
         Ok(())
     }
 
+    fn post(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.cut(cx, Durability::Asynchronous)
+    }
+
+    fn acknowledged(&mut self, cx: &mut Context) {
+        self.release(cx);
+    }
+
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.cut(cx)
+        self.cut(cx, Durability::Durable)?;
+        self.persist_posted(cx)
     }
 }

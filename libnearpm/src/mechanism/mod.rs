@@ -78,6 +78,16 @@ pub(crate) trait Protocol: Send {
     /// Makes every committed transaction durable. No transaction is open.
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error>;
 
+    /// Ends the epoch that commits are in, if there is one, as a commit that is posted: ordered
+    /// ahead of everything later, and durable when [`crate::executor::Executor::posted`] is waited
+    /// for.
+    ///
+    /// # Errors
+    /// As those of [`Protocol::persist`].
+    fn post(&mut self, _cx: &mut Context) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Every commit so far has been read back, by somebody else: it is durable.
     fn acknowledged(&mut self, _cx: &mut Context) {}
 

@@ -99,8 +99,10 @@ impl Shadow {
         }
     }
 
-    /// Ends the epoch: all its pages switch at once, and survive a power cut from now on.
-    fn cut(&mut self, cx: &mut Context) -> Result<(), Error> {
+    /// Ends the epoch: all its pages switch at once, and survive a power cut from now on, or, if it
+    /// is posted alone, when it was waited for. What the pages were copied from is free: whoever
+    /// stores there comes behind the switch.
+    fn cut(&mut self, cx: &mut Context, durability: Durability) -> Result<(), Error> {
         if self.moved.is_empty() {
             return Ok(());
         }
@@ -119,7 +121,7 @@ impl Shadow {
         }
         self.log.prepare(cx, values)?;
         cx.lane.executor.barrier(&cx.medium)?;
-        self.log.publish(cx, true, Durability::Durable)?;
+        self.log.publish(cx, true, durability)?;
         self.cache.unpin();
         count(&cx.medium.counters.epochs, 1);
         for (_, old) in std::mem::take(&mut self.moved) {
@@ -185,7 +187,7 @@ impl Protocol for Shadow {
         let transactions = self.epoch.commit();
         let full = cx.pages.half_taken() || self.log_bytes(0) * 2 > cx.lane.capacity();
         if !self.moved.is_empty() && (full || (self.epoch_ops > 0 && transactions >= self.epoch_ops)) {
-            self.cut(cx)?;
+            self.cut(cx, Durability::Durable)?;
         }
         Ok(if self.epoch.is_empty() { Acknowledged::All } else { Acknowledged::Nothing })
     }
@@ -210,8 +212,14 @@ impl Protocol for Shadow {
         Ok(())
     }
 
+    fn post(&mut self, cx: &mut Context) -> Result<(), Error> {
+        self.cut(cx, Durability::Asynchronous)
+    }
+
     fn persist(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.cut(cx)
+        self.cut(cx, Durability::Durable)?;
+        // Epochs that were posted.
+        cx.lane.executor.persist(&cx.medium)
     }
 
     /// Page by page to where it belongs, so many at a time as an epoch has room for, each epoch at
@@ -226,7 +234,7 @@ impl Protocol for Shadow {
             for (logical, page) in moves {
                 self.shadow(cx, logical, page)?;
             }
-            self.cut(cx)?;
+            self.cut(cx, Durability::Durable)?;
         }
         self.log.settle(cx)?;
         // Who uses the memory now changes what the copies are of.
@@ -235,7 +243,7 @@ impl Protocol for Shadow {
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), Error> {
-        self.cut(cx)?;
+        self.persist(cx)?;
         self.log.settle(cx)
     }
 }

@@ -88,12 +88,16 @@ impl Memory for CardMemory {
     fn charge(&self, work: Work) {
         self.window.charge(work);
     }
+    fn is_read_back(&self) -> bool {
+        true
+    }
     fn contended(&self) -> bool {
         self.card.function().contended()
     }
     /// A fence alone orders posted writes on the link; a read of the card's status behind them
-    /// answers only when they are in its persistence domain. Stores that a failed log holds back
-    /// may be dropped there.
+    /// answers only when they are in its persistence domain. Threads that drain at the same time
+    /// share the read: it begins behind the fence of each. Stores that a failed log holds back may
+    /// be dropped there.
     fn drain(&self) -> Result<(), Error> {
         self.window.fence();
         // No executor looks at what these have.

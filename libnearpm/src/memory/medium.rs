@@ -173,6 +173,11 @@ impl Backing {
         each!(self, memory => memory.drains_for_all())
     }
 
+    /// See [`Memory::is_read_back`].
+    pub fn is_read_back(&self) -> bool {
+        if let Backing::Other(memory) = self { memory.is_read_back() } else { false }
+    }
+
     /// Takes the right to store away, where a pool is only read.
     pub fn freeze(&self) -> Result<(), Error> {
         match self {

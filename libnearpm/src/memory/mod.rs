@@ -85,6 +85,12 @@ pub trait Memory: Send + Sync {
     fn drains_for_all(&self) -> bool {
         false
     }
+    /// Whether a fence orders what a thread wrote back ahead of everything that any thread stores
+    /// later, and a drain, by whatever thread, waits for all that was fenced before: so it is
+    /// behind the link to a card, which is read back.
+    fn is_read_back(&self) -> bool {
+        false
+    }
     /// Whether only write-backs, fences and evictions of lines decide what becomes durable. On an
     /// ordinary file the system writes whole pages when it likes.
     fn keeps_order(&self) -> bool {

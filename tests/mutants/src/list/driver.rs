@@ -3,6 +3,7 @@
 use crate::{Mutant, Tests};
 
 const PAGE: &str = "driver/src/page.rs";
+const SHARED_READ: &str = "driver/src/page/shared_read.rs";
 const CARD: &str = "driver/src/card.rs";
 
 const fn tests(filter: &'static str) -> Tests {
@@ -18,6 +19,34 @@ const fn page(filter: &'static str) -> Tests {
 }
 
 pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        breaks: "who waits is answered by a read that began before it asked",
+        file: SHARED_READ,
+        find: "let next = state.begun + 1;",
+        with: "let next = state.begun + if FAULT { 0 } else { 1 };",
+        tests: page("in_every_order_a_shared_read"),
+    },
+    Mutant {
+        breaks: "who finds a read under way makes one beside it",
+        file: SHARED_READ,
+        find: "if state.under_way < self.at_once {",
+        with: "if FAULT || state.under_way < self.at_once {",
+        tests: page("in_every_order_a_shared_read"),
+    },
+    Mutant {
+        breaks: "the end of a shared read wakes nobody",
+        file: SHARED_READ,
+        find: "self.of.ended.notify_all();",
+        with: "if !FAULT { self.of.ended.notify_all(); }",
+        tests: page("in_every_order_a_shared_read"),
+    },
+    Mutant {
+        breaks: "a read that fails stays under way",
+        file: SHARED_READ,
+        find: "state.under_way -= 1;",
+        with: "if !FAULT || self.answer.is_some() { state.under_way -= 1; }",
+        tests: page("in_every_order_a_read_that_fails"),
+    },
     Mutant {
         breaks: "a command stays in the processor's buffers behind its posting (C3)",
         file: PAGE,

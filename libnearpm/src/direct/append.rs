@@ -1,7 +1,6 @@
 //! Appending to the log of an open pool.
 
 use std::ops::Range;
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use nearpm_interface::geometry::LINE_U64;
@@ -11,7 +10,7 @@ use nearpm_interface::record::{Kind, MAX_STORE_BYTES, Operation, RecordHead};
 use super::log::{Lane, Stamp, WORTH_A_TRUNCATION, Writer};
 use super::persist::Copied;
 use super::records::{LONG_RANGE, Record, Records};
-use super::shard::ShardState;
+use super::shard::{ShardGuard, ShardState};
 use super::truncate::sizes;
 use super::{DirectPool, Mode};
 use crate::error::Error;
@@ -196,13 +195,7 @@ impl DirectPool {
     }
 
     /// Locks a shard when the records fit into its lane, making room if need be.
-    pub(super) fn fit(
-        &self,
-        slot: usize,
-        lane: usize,
-        records: &Records,
-        kind: Kind,
-    ) -> Result<MutexGuard<'_, ShardState>, Error> {
+    pub(super) fn fit(&self, slot: usize, lane: usize, records: &Records, kind: Kind) -> Result<ShardGuard<'_>, Error> {
         self.fit_with(slot, lane, records, sizes(records, kind))
     }
 
@@ -215,7 +208,7 @@ impl DirectPool {
         lane: usize,
         records: &Records,
         sizes: impl Iterator<Item = (u64, u64)> + Clone,
-    ) -> Result<MutexGuard<'_, ShardState>, Error> {
+    ) -> Result<ShardGuard<'_>, Error> {
         loop {
             let mut shard = self.shards[slot].lock();
             if self.poisoned.load(Ordering::Relaxed) {

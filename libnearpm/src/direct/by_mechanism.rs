@@ -35,7 +35,7 @@
 //! the end of an epoch, and what the processor stores there.
 //!
 //! Order of locks: the gate of typed pools, the turn (lanes, rising), what is shared, the right to
-//! truncate, shards.
+//! truncate, shards ([`super::lock_order`]).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -45,6 +45,7 @@ use nearpm_interface::geometry::MAP_ENTRIES;
 use nearpm_interface::media::PoolHead;
 
 use super::DirectPool;
+use super::lock_order::{Held, Lock};
 use super::slot::{Alone, SHARDS, slot};
 use super::together::Together;
 use crate::error::Error;
@@ -133,9 +134,12 @@ struct Inner {
     piece: Vec<u8>,
 }
 
+/// A lane that a commit has.
+type LaneGuard<'p> = Held<MutexGuard<'p, Option<Inner>>>;
+
 /// Nobody else commits. The right to write the medium past the mechanism once it is settled.
 pub(super) struct Turn<'p> {
-    lanes: Vec<MutexGuard<'p, Option<Inner>>>,
+    lanes: Vec<LaneGuard<'p>>,
     pool: &'p DirectPool,
 }
 
@@ -252,18 +256,17 @@ impl ByMechanism {
         members.open_lane(options.engine, medium, thread, &self.states[usize::from(thread)..][..1])
     }
 
-    /// The lane of this thread.
-    fn lane(&self, pool: &DirectPool) -> Result<&PoolLane, Error> {
+    /// The number of this thread's lane.
+    fn lane(&self, pool: &DirectPool) -> Result<usize, Error> {
         let of = &self.lane_of[slot()];
-        let at = match of.load(Ordering::Relaxed) {
+        match of.load(Ordering::Relaxed) {
             0 => {
                 let at = self.hand_out(pool)?;
                 of.store(at as u8 + 1, Ordering::Relaxed);
-                at
+                Ok(at)
             }
-            number => usize::from(number) - 1,
-        };
-        Ok(&self.lanes[at].0)
+            number => Ok(usize::from(number) - 1),
+        }
     }
 
     /// A lane for a thread that has none: one that nobody has, or else one that others have too.
@@ -278,8 +281,7 @@ impl ByMechanism {
         if shards >= open && *open < *most {
             match self.open_further(pool, *open) {
                 Ok(Some(inner)) => {
-                    let place = self.medium.lock(&self.lanes[*open].0.inner);
-                    *place.map_err(|_| pool.poison(Error::Poisoned))? = Some(inner);
+                    *self.lock(pool, *open)? = Some(inner);
                     *open += 1;
                 }
                 // The card's table is full, or the medium refuses a ring: the lanes that are open
@@ -322,12 +324,13 @@ impl ByMechanism {
         what: What,
         change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
     ) -> Result<Option<Turn<'p>>, Error> {
-        let lane = self.lane(pool)?;
-        let mut inner = self.lock(pool, lane)?;
+        let at = self.lane(pool)?;
+        let mut inner = self.lock(pool, at)?;
+        let lane = &self.lanes[at].0;
         let alone = match what {
             What::Own => None,
             What::Shared if self.lanes.len() == 1 => None,
-            What::Shared => Some(self.medium.lock(&self.shared).map_err(|_| pool.poison(Error::Poisoned))?),
+            What::Shared => Some(self.take(pool, Lock::Shared, &self.shared)?),
         };
         pool.refuse_poisoned()?;
         let of = inner.as_mut().expect("it was opened before it was handed out");
@@ -365,8 +368,17 @@ impl ByMechanism {
         }
     }
 
-    fn lock<'p>(&'p self, pool: &DirectPool, lane: &'p PoolLane) -> Result<MutexGuard<'p, Option<Inner>>, Error> {
-        self.medium.lock(&lane.inner).map_err(|_| pool.poison(Error::Poisoned))
+    fn lock<'p>(&'p self, pool: &DirectPool, lane: usize) -> Result<LaneGuard<'p>, Error> {
+        self.take(pool, Lock::Lane(lane), &self.lanes[lane].0.inner)
+    }
+
+    fn take<'p, T>(
+        &self,
+        pool: &DirectPool,
+        lock: Lock,
+        mutex: &'p Mutex<T>,
+    ) -> Result<Held<MutexGuard<'p, T>>, Error> {
+        Held::take(&pool.medium, lock, || self.medium.lock(mutex)).map_err(|_| pool.poison(Error::Poisoned))
     }
 
     /// Waits until nobody commits.
@@ -375,7 +387,7 @@ impl ByMechanism {
     /// [`Error::Poisoned`]: a commit failed, or ended in a panic, and only a recovery can tell how
     /// far it came.
     pub fn turn<'p>(&'p self, pool: &'p DirectPool) -> Result<Turn<'p>, Error> {
-        let lanes = self.lanes.iter().map(|lane| self.lock(pool, &lane.0)).collect::<Result<_, _>>()?;
+        let lanes = (0..self.lanes.len()).map(|lane| self.lock(pool, lane)).collect::<Result<_, _>>()?;
         pool.refuse_poisoned()?;
         Ok(Turn { lanes, pool })
     }

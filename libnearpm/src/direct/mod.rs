@@ -30,6 +30,7 @@
 //! | `transaction.rs` | what a transaction collects, commit and abort |
 //! | `differences.rs` | what of a transaction has changed, where a log's bytes are dear |
 //! | `records.rs` | the records of one append |
+//! | `lock_order.rs` | the order in which a thread takes locks |
 //! | `log.rs` | lanes and segments, and where records lie in them |
 //! | `old.rs` | old bytes of large transactions, which the log keeps |
 //! | `once.rs` | new objects that are written once, to their place |
@@ -54,6 +55,7 @@ mod grow;
 mod known;
 mod lifetime;
 mod lint;
+mod lock_order;
 mod log;
 mod mode_by_use;
 mod old;

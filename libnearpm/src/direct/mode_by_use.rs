@@ -5,12 +5,10 @@
 //! a program does mostly is known when it closes the pool, and it is likely to do so again. Either
 //! mode keeps all that is promised, so that a wrong guess costs time alone.
 
-use std::sync::MutexGuard;
-
 use nearpm_interface::record::POOL_USE;
 use nearpm_interface::seal;
 
-use super::shard::ShardState;
+use super::shard::ShardGuard;
 use super::{DirectPool, Mode};
 use crate::memory::Medium;
 use crate::options::Options;
@@ -57,7 +55,7 @@ pub(crate) fn of_last_use(medium: &Medium) -> Option<Mode> {
 
 impl DirectPool {
     /// Remembers how this program has used the pool; durable with the next drain.
-    pub(super) fn note_use(&self, shards: &[MutexGuard<'_, ShardState>]) {
+    pub(super) fn note_use(&self, shards: &[ShardGuard<'_>]) {
         let outside: u64 = shards.iter().map(|shard| shard.outside_bytes).sum();
         let transactions: u64 = shards.iter().map(|shard| shard.tally.transactions).sum();
         if !self.options.mode_by_use || outside < LEAST_BYTES && transactions < LEAST_TRANSACTIONS {

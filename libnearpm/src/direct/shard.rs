@@ -1,7 +1,9 @@
 //! What a thread has for itself, so that it waits for no other.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::lock_order::{Held, Lock};
 use super::log::Lane;
 use super::records::Records;
 use super::transaction::Transaction;
@@ -38,6 +40,9 @@ pub(crate) struct ShardState {
     pub logged_persists: u32,
 }
 
+/// A shard that a thread has locked.
+pub(crate) type ShardGuard<'s> = Held<MutexGuard<'s, ShardState>>;
+
 impl ShardState {
     /// Takes a lane, `from` this one on, for a transaction alone.
     pub fn take_lane(&mut self, from: usize) -> usize {
@@ -60,11 +65,15 @@ impl Shard {
 
     /// Waits for the shard. Nothing inside is left half done by a panic.
     #[inline]
-    pub fn lock(&self) -> MutexGuard<'_, ShardState> {
-        if self.by_turns {
-            return self.lock_by_turns();
-        }
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn lock(&self) -> ShardGuard<'_> {
+        let take = || {
+            if self.by_turns {
+                return Ok::<_, Infallible>(self.lock_by_turns());
+            }
+            Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let Ok(held) = Held::take(&self.medium, Lock::Shard(std::ptr::from_ref(self).addr()), take);
+        held
     }
 
     #[cold]

@@ -16,10 +16,11 @@ use nearpm_interface::record::{
 use nearpm_interface::seal;
 
 use super::carry::Taken;
+use super::lock_order::{Held, Lock};
 use super::log::{Lane, Pending, Segment, room_for};
 use super::pool::COMMIT_LANE;
 use super::records::{Record, Records};
-use super::shard::{Shard, ShardState};
+use super::shard::{Shard, ShardGuard};
 use super::slot::slot;
 use super::{DirectPool, Reservation};
 use crate::error::{Error, Problem};
@@ -72,7 +73,7 @@ const LEAST_SPARE: u64 = 16 << 10;
 const LONGEST_WASTE: u64 = (8 + MAX_STORE_BYTES + RecordHead::SIZE) as u64;
 
 /// The right to truncate.
-pub(super) type Turn<'p> = MutexGuard<'p, ()>;
+pub(super) type Turn<'p> = Held<MutexGuard<'p, ()>>;
 
 /// What a truncation has taken.
 pub(super) struct Cut {
@@ -94,7 +95,7 @@ pub(super) struct Room {
 
 impl Room {
     /// For all records that are not home.
-    pub(super) fn for_records(shards: &[MutexGuard<'_, ShardState>], pool: &DirectPool) -> Result<Room, Error> {
+    pub(super) fn for_records(shards: &[ShardGuard<'_>], pool: &DirectPool) -> Result<Room, Error> {
         let mut room = Room { order: Vec::new(), long: Vec::new() };
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
         let no_memory = || Error::no_memory("a truncation of the log");
@@ -129,7 +130,7 @@ impl DirectPool {
         shard.lanes[COMMIT_LANE].prepare(KEPT_SEGMENTS as u64 * segment_bytes(self.head.bytes));
     }
 
-    pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ShardState>> {
+    pub(super) fn lock_all(&self) -> Vec<ShardGuard<'_>> {
         self.shards.iter().map(Shard::lock).collect()
     }
 
@@ -142,7 +143,8 @@ impl DirectPool {
         if matches!(self.truncating.try_lock(), Err(TryLockError::WouldBlock)) {
             self.carry.help(&self.medium);
         }
-        let turn = self.medium.lock(&self.truncating).map_err(|_| self.poison(Error::Poisoned))?;
+        let turn = Held::take(&self.medium, Lock::Truncation, || self.medium.lock(&self.truncating))
+            .map_err(|_| self.poison(Error::Poisoned))?;
         self.refuse_poisoned()?;
         Ok(turn)
     }
@@ -319,7 +321,7 @@ impl DirectPool {
 
     /// Truncates the log while no other thread appends, and gives segments back that lanes need no
     /// more.
-    pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+    pub(super) fn truncate(&self, _turn: &Turn<'_>, shards: &mut [ShardGuard<'_>]) -> Result<(), Error> {
         let _active = self.carry.begin();
         let room = Room::for_records(shards, self)?;
         if let Some(mut cut) = self.cut(shards) {
@@ -336,7 +338,7 @@ impl DirectPool {
 
     /// Gives back what threads have at hand: runs with room, and segments in which nothing counts.
     /// Only right after a truncation with all shards locked.
-    fn give_way(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Result<(), Error> {
+    fn give_way(&self, shards: &mut [ShardGuard<'_>]) -> Result<(), Error> {
         let applied = self.applied.load(Ordering::Relaxed);
         let mut dropped = Vec::new();
         for shard in shards {
@@ -350,7 +352,7 @@ impl DirectPool {
     /// have at hand, and out of the log where that is enough. The shards stay locked meanwhile, so
     /// that nobody takes it first.
     pub(super) fn reserve_from_others(&self, slot: usize, bytes: u64) -> Result<Reservation, Error> {
-        let reserve = |shards: &mut [MutexGuard<'_, ShardState>]| {
+        let reserve = |shards: &mut [ShardGuard<'_>]| {
             let fresh = |offset, bytes| self.populate(offset + bytes);
             self.heap.reserve(&mut shards[slot].arena, bytes, Runs::Listed, fresh)
         };
@@ -374,7 +376,7 @@ impl DirectPool {
 
     /// Takes what is not home yet, as far as open transactions in place allow; `None` if there is
     /// nothing.
-    pub(super) fn cut(&self, shards: &mut [MutexGuard<'_, ShardState>]) -> Option<Cut> {
+    pub(super) fn cut(&self, shards: &mut [ShardGuard<'_>]) -> Option<Cut> {
         let lanes = || shards.iter().flat_map(|shard| &shard.lanes);
         let newest = self.sequence.0.load(Ordering::Relaxed) - 1;
         let oldest_open = lanes().map(|lane| lane.open).filter(|&open| open != 0).min();
@@ -430,7 +432,7 @@ impl DirectPool {
     }
 
     /// Lanes may use again what is dead.
-    pub(super) fn settle(&self, shards: &mut [MutexGuard<'_, ShardState>], cut: Cut) {
+    pub(super) fn settle(&self, shards: &mut [ShardGuard<'_>], cut: Cut) {
         self.applied.store(cut.dead, Ordering::Relaxed);
         self.unacknowledged.clear(cut.unacknowledged);
         self.heap.settled();

@@ -6,7 +6,8 @@
 //! thread is a core of its own, of which always the one goes on whose time is least, also where it
 //! waits for a lock or for the card. The card is as in `pointer_commits`: transaction-level at 300
 //! MHz behind PCIe 3.0 x8, its memory cached by the processors; memory accesses and checksums are
-//! charged, and the same time for the instructions of each transaction, before it begins. A
+//! charged, and the same time for the instructions of each transaction (`instructions.tsv` of the
+//! library's costs, `evaluation/paths.toml`), before it begins. A
 //! transaction changes one word or four of the thread's own object, far from each other, and is
 //! durable when it returns. Behind the last one the pool is closed and opened again, and every word
 //! is held against what was stored there last.
@@ -36,15 +37,25 @@ const BY_RECORDS: u64 = 4000;
 const BY_MECHANISM: u64 = 500;
 /// Words of a transaction.
 const WORDS: [u64; 2] = [1, 4];
-/// Nanoseconds that the instructions of a transaction take: 3279 (of a word in a working copy, by
-/// `libnearpm/tests/costs/instructions.tsv`) of 0.0842 (`evaluation/paths.toml`).
-const INSTRUCTIONS_NS: u64 = 276;
+/// Instructions of a transaction: of a word in a working copy.
+const INSTRUCTIONS: &str = include_str!("../../libnearpm/tests/costs/instructions.tsv");
+/// What one of them takes.
+const PATHS: &str = include_str!("../../evaluation/paths.toml");
 /// When the measured transactions begin, behind the first ones.
 const START_NS: u64 = 4_000_000;
 const THREADS: [u64; 5] = [1, 2, 4, 8, 16];
 
 fn power(medium: Medium) -> Box<dyn CardCore> {
     Box::new(ModelCard::new(Config::default(), medium))
+}
+
+/// Nanoseconds that the instructions of a transaction take.
+fn instructions_ns() -> u64 {
+    let number = |text: &str, before: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(before));
+        found.and_then(|number| number.trim().parse::<f64>().ok()).expect("the file has the number")
+    };
+    (number(INSTRUCTIONS, "working-copy\tword\t") * number(PATHS, "ns_per_instruction = ")) as u64
 }
 
 /// Which word of its object a transaction changes.
@@ -106,8 +117,9 @@ fn work(
     (thread, object): (u64, u64),
     start: u64,
 ) -> Result<Worked, Error> {
+    let instructions_ns = instructions_ns();
     let transaction = |number: u64| {
-        machine.compute(INSTRUCTIONS_NS);
+        machine.compute(instructions_ns);
         machine.let_others_catch_up();
         let began = machine.now_ps();
         let mut tx = pool.begin()?;
@@ -182,6 +194,7 @@ fn main() -> Result<(), Error> {
     let named = |(by, engine): (Option<Mechanism>, Engine)| {
         (by, engine, format!("{}, {engine:?}", by.map_or("record", Mechanism::name)))
     };
+    println!("{} ns of instructions before each transaction", instructions_ns());
     let ways: Vec<_> = ways.map(named).filter(|(_, _, name)| name.contains(&asked)).collect();
     assert!(!ways.is_empty(), "no way has \"{asked}\" in its name");
     let heads: Vec<String> = THREADS.iter().map(|threads| format!("{threads:>8}")).collect();

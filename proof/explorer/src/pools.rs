@@ -91,6 +91,10 @@ pub enum Kind {
 const SMALL: u64 = 104 << 10;
 const GROWTH: u64 = 64 << 10;
 
+/// Lanes of undo logs, as many as programs have threads, and the bytes of each.
+const THREADS: u16 = 2;
+const RING_BYTES: u32 = 16 << 10;
+
 /// New objects of at least so many bytes are written once where they are: in files it is 2 KiB, but
 /// long objects would make few states of many.
 const ONCE_FROM: u64 = 64;
@@ -223,10 +227,11 @@ impl Kind {
         matches!(self, Kind::CWorkingCopy | Kind::CInPlace)
     }
 
-    /// Whether two threads can be in transactions at the same time, and in commits: by a mechanism
-    /// one waits for the other.
+    /// Whether two threads can be in transactions at the same time. Their commits are so, too, by
+    /// records and by undo logs, which have a lane for each; by the other mechanisms one waits for
+    /// the other. What two threads leave on a card is not explored.
     pub fn takes_threads(self) -> bool {
-        self.is_direct() && !self.is_c() && self.brings_home().is_none()
+        self.is_direct() && !self.is_c() && !self.is_on_card()
     }
 
     /// Whether its memory has to make a fence that of all processors.
@@ -266,6 +271,11 @@ impl Kind {
         let mode = if is_in_place { Mode::InPlace } else { Mode::WorkingCopy };
         let growth = self.grows().then(|| Growth { by: GROWTH, most: self.most_bytes() });
         let options = Options::new().mode(mode).mechanism(self.brings_home()).durability(self.durability());
+        let options = if self.brings_home() == Some(Mechanism::Undo) {
+            options.lanes(THREADS).ring_bytes(RING_BYTES)
+        } else {
+            options
+        };
         options.id(card::POOL_ID).growth(growth).write_once_from(self.writes_once().then_some(ONCE_FROM))
     }
 

@@ -229,9 +229,9 @@ impl Kind {
 
     /// Whether two threads can be in transactions at the same time. Their commits are so, too, by
     /// records and by undo logs, which have a lane for each; by the other mechanisms one waits for
-    /// the other. What two threads leave on a card is not explored.
+    /// the other.
     pub fn takes_threads(self) -> bool {
-        self.is_direct() && !self.is_c() && !self.is_on_card()
+        self.is_direct() && !self.is_c()
     }
 
     /// Whether its memory has to make a fence that of all processors.

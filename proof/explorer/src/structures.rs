@@ -259,13 +259,17 @@ impl<S: Explored> Running<'_, S> {
         self.memory.allow(bounds.clone());
     }
 
+    fn has_two_threads(&self) -> bool {
+        self.bounds.lock().unwrap_or_else(PoisonError::into_inner).len() > 1
+    }
+
     /// Runs a transaction; gives the model after it.
     fn transaction(&self, transaction: &Transaction, thread: usize, model: &S::Model) -> Result<S::Model, String> {
         let at = side::<S>(self.root, thread);
         let mut after = model.clone();
         let mut body = Change::<S> { at, model: &mut after, transaction, scheduler: self.beside };
-        let locked = self.bounds.lock().unwrap_or_else(PoisonError::into_inner).len() > 1;
-        let done = if locked { self.pool.locked(at.lock(), &mut body) } else { self.pool.tx(&mut body) };
+        let done =
+            if self.has_two_threads() { self.pool.locked(at.lock(), &mut body) } else { self.pool.tx(&mut body) };
         match done {
             Ok(()) => Ok(after),
             Err(Error::Aborted(_)) => Ok(model.clone()),
@@ -294,9 +298,11 @@ impl<S: Explored> Running<'_, S> {
             self.over[thread].store(states.len(), Ordering::Relaxed);
             states.push(State { model, objects: self.pool.objects().map_err(say)?.len(), behind });
             if self.pool.is_acknowledged() {
-                // Who can tell it from the one before?
+                // Who can tell it from the one before? Of two threads' objects nobody knows whose.
                 let last = &states[states.len() - 1];
-                let is_same = |state: &&State<S::Model>| state.model == last.model && state.objects == last.objects;
+                let is_same = |state: &&State<S::Model>| {
+                    state.model == last.model && (self.has_two_threads() || state.objects == last.objects)
+                };
                 let same = states.iter().rev().take_while(is_same).count();
                 self.allow(thread, |bounds| bounds.0 = bounds.1 + 1 - same);
             }

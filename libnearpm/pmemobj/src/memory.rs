@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use nearpm::Error;
+use nearpm::direct::{DirectPool, Mode};
 
 use crate::abi::{Handle, memory_flag};
 use crate::error::{fail, fail_below, fatal};
@@ -225,20 +226,10 @@ const AROUND_CACHE: usize = 512;
 /// [`DirectPool::copy_durable`](nearpm::direct::DirectPool::copy_durable). `false`: it is the
 /// caller's to do so, one after the other.
 fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usize, flags: u32) -> bool {
-    if bytes < AROUND_CACHE || flags & (memory_flag::NO_FLUSH | memory_flag::NO_DRAIN | memory_flag::CACHED) != 0 {
-        return false;
-    }
-    let thread = thread();
-    let Ok(pool) = pool_in(thread, handle) else { return false };
-    let range = range_of(thread, pool, to as usize, bytes);
-    let Some(range) = range.filter(|range| range.end - range.start == bytes as u64) else { return false };
     let (start, source) = (to as usize, from as usize);
     let is_apart = source.saturating_add(bytes) <= start || start.saturating_add(bytes) <= source;
-    if !is_apart || thread.tx.pool_in_work().is_some() {
+    if !is_apart {
         return false;
-    }
-    if !thread.pending.borrow().is_empty() {
-        drain(thread, pool);
     }
     let (to, from) = (to.cast::<u8>(), from.cast::<u8>());
     let piece = |part: Range<usize>, store: bool| {
@@ -251,6 +242,56 @@ fn copy_durable(handle: Handle, to: *mut c_void, from: *const c_void, bytes: usi
             std::slice::from_raw_parts(from.add(part.start), part.len())
         }
     };
+    store_durable(handle, start, bytes, flags, |_| true, piece)
+}
+
+/// As [`copy_durable`], of one byte over and over. In place alone: a working copy has gained
+/// nothing by it.
+fn fill_durable(handle: Handle, to: *mut c_void, byte: u8, bytes: usize, flags: u32) -> bool {
+    /// As long as any piece.
+    const FILLING: usize = DirectPool::PIECE_BYTES as usize;
+    /// Shorter ones are filled sooner in the cache: no byte has to come from elsewhere.
+    const LONG: usize = 2048;
+    if bytes < LONG {
+        return false;
+    }
+    let filling = [byte; FILLING];
+    let to = to.cast::<u8>();
+    let piece = |part: Range<usize>, store: bool| {
+        if store {
+            // SAFETY: the program names as many bytes.
+            unsafe { to.add(part.start).write_bytes(byte, part.len()) };
+        }
+        &filling[..part.len()]
+    };
+    store_durable(handle, to as usize, bytes, flags, |pool| pool.direct.mode() == Mode::InPlace, piece)
+}
+
+/// Stores pieces, durable when this returns, where that may be done in one pass.
+fn store_durable<'d>(
+    handle: Handle,
+    start: usize,
+    bytes: usize,
+    flags: u32,
+    is_for: impl FnOnce(&Pool) -> bool,
+    piece: impl FnMut(Range<usize>, bool) -> &'d [u8],
+) -> bool {
+    if bytes < AROUND_CACHE || flags & (memory_flag::NO_FLUSH | memory_flag::NO_DRAIN | memory_flag::CACHED) != 0 {
+        return false;
+    }
+    let thread = thread();
+    let Ok(pool) = pool_in(thread, handle) else { return false };
+    if !is_for(pool) {
+        return false;
+    }
+    let range = range_of(thread, pool, start, bytes);
+    let Some(range) = range.filter(|range| range.end - range.start == bytes as u64) else { return false };
+    if thread.tx.pool_in_work().is_some() {
+        return false;
+    }
+    if !thread.pending.borrow().is_empty() {
+        drain(thread, pool);
+    }
     // What is refused is refused once more, and told, by what the caller does then.
     pool.direct.copy_durable(range, piece).unwrap_or(false)
 }
@@ -308,6 +349,9 @@ unsafe extern "C" fn pmemobj_memset(
     flags: u32,
 ) -> *mut c_void {
     if !may_store(handle, to, bytes) {
+        return to;
+    }
+    if fill_durable(handle, to, byte as u8, bytes, flags) {
         return to;
     }
     // SAFETY: the program names as many bytes.

@@ -10,14 +10,14 @@ use super::slot::slot;
 use super::{DirectPool, Mode};
 use crate::error::Error;
 
-/// Bytes that are on their way at a time: they stay in the processor's nearest cache. With 8 KiB a
-/// copy of 64 KiB takes a seventh longer.
-const PIECE_BYTES: u64 = 1 << 10;
-
 /// From so many bytes on zeros go around the cache.
 const LONG_ZEROS: u64 = 512;
 
 impl DirectPool {
+    /// Bytes that are on their way at a time in [`DirectPool::copy_durable`]: they stay in the
+    /// processor's nearest cache. With 8 KiB a copy of 64 KiB takes a seventh longer.
+    pub const PIECE_BYTES: u64 = 1 << 10;
+
     /// Stores new bytes to a range and makes them durable, outside of transactions: what a copy and
     /// then [`DirectPool::persist_written`] do, in one pass and around the cache. `piece` gives the
     /// bytes of a part of the range, counted from its start; where it is told so, it stores them to
@@ -45,7 +45,7 @@ impl DirectPool {
         }
         let mut at = range.start;
         while at < range.end {
-            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES);
+            let (bytes, whole) = next_piece(at..range.end, Self::PIECE_BYTES);
             let start = (at - range.start) as usize;
             // In place the program's stores are those to the medium, unless the bytes go around the
             // cache.
@@ -83,7 +83,7 @@ impl DirectPool {
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::ReadOnly`], [`Error::Forked`], [`Error::Poisoned`].
     pub fn zero_reserved(&self, range: Range<u64>) -> Result<bool, Error> {
-        const ZEROS: [u8; PIECE_BYTES as usize] = [0; PIECE_BYTES as usize];
+        const ZEROS: [u8; DirectPool::PIECE_BYTES as usize] = [0; DirectPool::PIECE_BYTES as usize];
         let backing = self.medium.backing();
         // Where drains are calls they have to know what was stored.
         let goes_around = self.mode == Mode::InPlace
@@ -97,7 +97,7 @@ impl DirectPool {
         self.admit(std::slice::from_ref(&range))?;
         let mut at = range.start;
         while at < range.end {
-            let (bytes, whole) = next_piece(at..range.end, PIECE_BYTES);
+            let (bytes, whole) = next_piece(at..range.end, Self::PIECE_BYTES);
             let zeros = &ZEROS[..bytes as usize];
             if whole {
                 backing.stream(at, zeros);

@@ -8,6 +8,7 @@
 struct root {
     char bytes[4096];
     uint64_t words[64];
+    char long_bytes[3000];
 };
 
 static PMEMobjpool *pool;
@@ -20,6 +21,10 @@ static void calls(void)
     CHECK(pmemobj_memcpy_persist(pool, root->bytes, from, 1000) == root->bytes && root->bytes[999] == 'f');
     CHECK(pmemobj_memset_persist(pool, root->bytes + 1000, 's', 500) == root->bytes + 1000);
     CHECK(root->bytes[1000] == 's' && root->bytes[1499] == 's' && root->bytes[1500] == 0);
+    /* In place it goes around the cache, but for what it has of lines at its ends. */
+    CHECK(pmemobj_memset_persist(pool, root->long_bytes + 101, 'l', 2500) == root->long_bytes + 101);
+    CHECK(root->long_bytes[100] == 0 && root->long_bytes[101] == 'l' && root->long_bytes[2600] == 'l');
+    CHECK(root->long_bytes[2601] == 0);
     CHECK(pmemobj_memmove(pool, root->bytes + 10, root->bytes, 1400, 0) == root->bytes + 10);
     CHECK(root->bytes[1009] == 'f' && root->bytes[1010] == 's');
     CHECK(pmemobj_memmove(pool, root->bytes, root->bytes + 10, 1400, PMEMOBJ_F_MEM_NONTEMPORAL) == root->bytes);
@@ -47,6 +52,8 @@ static void calls(void)
 static void expect(void)
 {
     CHECK(root->bytes[999] == 'f' && root->bytes[1000] == 's' && root->bytes[1399] == 's');
+    for (unsigned i = 0; i < sizeof(root->long_bytes); i++)
+        CHECK(root->long_bytes[i] == (i > 100 && i <= 2600 ? 'l' : 0));
     CHECK(root->bytes[2000] == 'f' && root->bytes[2099] == 'f' && root->bytes[2100] == 't' && root->bytes[2199] == 't');
     for (unsigned i = 0; i < 64; i++)
         CHECK(root->words[i] == i + 1);

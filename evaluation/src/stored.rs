@@ -77,29 +77,32 @@ pub fn cases(tables: &[Table], folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// Runs what tables lack, `jobs` cases at once, with instructions charged as `compute` has them,
-/// and writes each anew into a folder when all of it is there. `tell` is told of each case.
+/// Runs what tables lack of some cases, `jobs` at once, with instructions charged as `compute` has
+/// them, and writes each table anew into a folder when all of it is there: what is not among the
+/// cases stays as the folder has it. `tell` is told of each case.
 ///
 /// # Errors
-/// If cases fail, or a table cannot be written: then no table is written, and the results that were
-/// found are kept.
+/// If cases fail, something is neither among them nor in the folder, or a table cannot be written:
+/// then no table is written, and the results that were found are kept.
 pub fn make(
     compute: &Compute,
     tables: &[Table],
+    cases: &[Case],
     results: &Results,
     jobs: usize,
     folder: &Path,
     tell: &(dyn Fn(Event<'_>) + Sync),
-) -> Result<usize> {
-    let records = run_all_charged(compute, &cases(tables, folder), results, jobs, None, tell)?;
-    let number = records.len();
-    let of: HashMap<Case, Record> = records.into_iter().map(|record| (record.case.clone(), record)).collect();
+) -> Result<()> {
+    let made = run_all_charged(compute, cases, results, jobs, None, tell)?;
+    let stored = tables.iter().flat_map(|table| table.stored(folder).unwrap_or_default());
+    let of: HashMap<Case, Record> = stored.chain(made).map(|record| (record.case.clone(), record)).collect();
     std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     for table in tables {
-        let records: Vec<Record> = (table.cases)().iter().map(|case| of[case].clone()).collect();
-        write(&table.path(folder), &csv(&records))?;
+        let lack = |case: &Case| format!("{case} is not made, and not stored in {}", table.path(folder).display());
+        let records = (table.cases)().iter().map(|case| of.get(case).cloned().with_context(|| lack(case)));
+        write(&table.path(folder), &csv(&records.collect::<Result<Vec<Record>>>()?))?;
     }
-    Ok(number)
+    Ok(())
 }
 
 /// Writes a table beside its place and renames it: one that is cut short would be read as a whole

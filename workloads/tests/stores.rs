@@ -1,6 +1,6 @@
-//! The nine programs on what is no pool by offsets: lean undo logging, and direct pools on a working
-//! copy and in place, each against the programs' models and behind power cuts, so that none is a
-//! baseline that pays for less than it promises.
+//! The nine programs on what is no pool by offsets: lean undo logging, and direct pools on a
+//! working copy and in place, each against the programs' models and behind power cuts, so that none
+//! is a baseline that pays for less than it promises.
 
 mod cuts;
 
@@ -129,9 +129,9 @@ impl Memory for Unfenced {
     }
 }
 
-/// Cuts the power at many events of a program on a store, on a memory whose lines are evicted at any
-/// time, and gives how many of the cuts left something that is neither what was acknowledged nor that
-/// with the transaction in flight; and how many there were.
+/// Cuts the power at many events of a program on a store, on a memory whose lines are evicted at
+/// any time, and gives how many of the cuts left something that is neither what was acknowledged
+/// nor that with the transaction in flight; and how many there were.
 fn lost_in_cuts<S: Store>(
     (program, bytes): (&dyn Workload, usize),
     seed: u64,

@@ -6,6 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use nearpm::Mechanism;
+use nearpm_evaluation::case::Configuration;
 use nearpm_evaluation::compute::{Compute, Paths};
 use nearpm_evaluation::copies::Copies;
 use nearpm_evaluation::device::Device;
@@ -27,6 +29,12 @@ pub struct StoredArguments {
     /// Only these tables
     #[arg(long, value_delimiter = ',', value_name = "TABLE", value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
+    /// Only results of these configurations; the others stay as they are in the tables
+    #[arg(long, value_delimiter = ',', value_name = "CONFIGURATION", value_parser = PossibleValuesParser::new(Configuration::ALL.map(Configuration::name)))]
+    configurations: Vec<String>,
+    /// Likewise, only under these mechanisms
+    #[arg(long, value_delimiter = ',', value_name = "MECHANISM", value_parser = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name)))]
+    mechanisms: Vec<String>,
     /// Folder of the tables
     #[arg(long, value_name = "DIR", default_value = "evaluation/results")]
     folder: PathBuf,
@@ -49,10 +57,15 @@ fn names() -> impl Iterator<Item = &'static str> {
     stored::ALL.iter().map(|table| table.name).chain([COPIES])
 }
 
+/// Whether something is wanted: nothing named is everything.
+fn is_among(wanted: &[String], name: &str) -> bool {
+    wanted.is_empty() || wanted.iter().any(|one| one == name)
+}
+
 /// Makes them.
 pub fn command(arguments: &StoredArguments) -> Result<()> {
     let start = Instant::now();
-    let is_wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+    let is_wanted = |name: &str| is_among(&arguments.only, name);
     let tables: Vec<Table> = stored::ALL.into_iter().filter(|table| is_wanted(table.name)).collect();
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or_else(processors, |jobs| jobs as usize);
@@ -61,15 +74,20 @@ pub fn command(arguments: &StoredArguments) -> Result<()> {
     if let Some(file) = &arguments.paths {
         compute.paths = Paths::read(file)?;
     }
-    let cases = stored::cases(&tables, &arguments.folder).len();
-    with_progress(cases, |tell| stored::make(&compute, &tables, &results, jobs, &arguments.folder, tell))?;
+    let mut cases = stored::cases(&tables, &arguments.folder);
+    cases.retain(|case| {
+        is_among(&arguments.configurations, case.configuration.name())
+            && is_among(&arguments.mechanisms, case.mechanism.name())
+    });
+    let number = cases.len();
+    with_progress(number, |tell| stored::make(&compute, &tables, &cases, &results, jobs, &arguments.folder, tell))?;
     if is_wanted(COPIES) {
         let rtl = Copies::run(&Profile::load(plan::OURS)?, Device::Rtl, Some(&verilated), COMMIT);
         let rtl = rtl.with_context(|| format!("the table {COPIES}"))?;
         stored::write(&arguments.folder.join(format!("{COPIES}.csv")), &rtl.csv()?)?;
     }
     eprintln!(
-        "{cases} cases, {jobs} at once, {:.0} s; the page is written anew by\n\
+        "{number} cases, {jobs} at once, {:.0} s; the page is written anew by\n\
          NEARPM_BLESS=1 cargo nextest run --workspace --release -E 'binary(documented)'",
         start.elapsed().as_secs_f64()
     );

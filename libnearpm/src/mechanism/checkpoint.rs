@@ -31,8 +31,8 @@ impl Checkpoint {
         Checkpoint { epoch: Epoch::default(), txid: None, saved: BTreeMap::new(), unreleased: None, epoch_ops }
     }
 
-    /// Ends the epoch: everything in it survives a power cut from now on, or, if it is posted alone,
-    /// when it was waited for.
+    /// Ends the epoch: everything in it survives a power cut from now on, or, if it is posted
+    /// alone, when it was waited for.
     fn cut(&mut self, cx: &mut Context, durability: Durability) -> Result<(), Error> {
         let Some(txid) = self.txid else { return Ok(()) };
         self.epoch.write_back(&cx.medium);

@@ -25,8 +25,8 @@ pub enum Way {
     Mechanism(Mechanism, Engine),
     /// A [`DirectPool`] by packed records (in place: undo records).
     Direct(Mode),
-    /// A [`DirectPool`] on a working copy whose commits a mechanism brings home, by the processor or
-    /// by the card.
+    /// A [`DirectPool`] on a working copy whose commits a mechanism brings home, by the processor
+    /// or by the card.
     Commands(Mechanism, Engine),
 }
 

@@ -64,7 +64,7 @@ pub const ALL: &[Campaign] = &[
         share: 0,
         long: false,
         is_packed: true,
-        aims: &[("programs", 12)],
+        aims: &[("programs", 14)],
     },
     Campaign {
         name: "explorer",

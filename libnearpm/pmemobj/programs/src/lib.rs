@@ -146,6 +146,12 @@ impl Program {
         Program::build("maps", &folder_of_pmemobj().join("../../evaluation/pmdk/programs/maps.c"), &others)
     }
 
+    /// The program of the comparison with PMDK that allocates and releases.
+    pub fn pairs() -> Option<Program> {
+        let source = folder_of_pmemobj().join("../../evaluation/pmdk/programs/alloc.c");
+        Program::build("alloc", &source, &["common.c", "pool.c"])
+    }
+
     fn build(name: &str, source: &Path, others: &[&str]) -> Option<Program> {
         if !headers_present() {
             skip("libpmemobj.h is not installed (Debian: libpmemobj-dev)");

@@ -137,8 +137,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a key in front of the separator of a split goes behind it",
         file: TREE,
-        find: "if at > kept {\n                    (to, at) = (upper,",
-        with: "if at > kept || FAULT && at == kept {\n                    (to, at) = (upper,",
+        find: "if at > kept {\n                (to, at) = (upper,",
+        with: "if at > kept || FAULT && at == kept {\n                (to, at) = (upper,",
         tests: collections("an_ordered_map_of_numbers"),
     },
     Mutant {

@@ -99,7 +99,8 @@ pub fn make(
     std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", folder.display()))?;
     for table in tables {
         let lack = |case: &Case| format!("{case} is not made, and not stored in {}", table.path(folder).display());
-        let records = (table.cases)().iter().map(|case| of.get(case).cloned().with_context(|| lack(case)));
+        let cases = (table.cases)();
+        let records = cases.iter().map(|case| of.get(case).cloned().with_context(|| lack(case)));
         write(&table.path(folder), &csv(&records.collect::<Result<Vec<Record>>>()?))?;
     }
     Ok(())

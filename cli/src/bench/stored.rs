@@ -30,7 +30,7 @@ pub struct StoredArguments {
     #[arg(long, value_delimiter = ',', value_name = "TABLE", value_parser = PossibleValuesParser::new(names()))]
     only: Vec<String>,
     /// Only results of these configurations; the others stay as they are in the tables
-    #[arg(long, value_delimiter = ',', value_name = "CONFIGURATION", value_parser = PossibleValuesParser::new(Configuration::ALL.map(Configuration::name)))]
+    #[arg(long, value_delimiter = ',', value_name = "CONFIGURATION", value_parser = PossibleValuesParser::new(configurations()))]
     configurations: Vec<String>,
     /// Likewise, only under these mechanisms
     #[arg(long, value_delimiter = ',', value_name = "MECHANISM", value_parser = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name)))]
@@ -51,6 +51,11 @@ pub struct StoredArguments {
     /// Cases that run at once [default: as many as there are processors]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
+}
+
+fn configurations() -> Vec<&'static str> {
+    let beside = [Configuration::Lean, Configuration::WorkingCopy, Configuration::CopyCpu, Configuration::CopyCard];
+    Configuration::ALL.into_iter().chain(beside).map(Configuration::name).collect()
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -36,7 +36,9 @@ fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
         Event::Found(_) => events.lock().unwrap().1 += 1,
         Event::Failed(case, error) => panic!("{case}: {error:#}"),
     };
-    assert_eq!(make(&compute, &[ONE, OTHER], &results, 1, &tables, &tell).unwrap(), 4);
+    let both = [ONE, OTHER];
+    make(&compute, &both, &cases(&both, &tables), &results, 1, &tables, &tell).unwrap();
+    assert_eq!(events.lock().unwrap().0.len(), 4);
     assert_eq!(events.lock().unwrap().0.iter().collect::<HashSet<_>>().len(), 4);
     for table in [ONE, OTHER] {
         let stored = table.stored(&tables).unwrap();
@@ -48,12 +50,20 @@ fn each_table_has_its_cases_in_their_order_and_none_is_run_twice() {
     let longest = stored.iter().map(|record| record.cpu_s).fold(0.0, f64::max);
     let first = &cases(&[ONE, OTHER], &tables)[0];
     assert!(stored.iter().any(|record| record.case == *first && record.cpu_s == longest));
-    make(&compute, &[ONE, OTHER], &results, 2, &tables, &tell).unwrap();
+    make(&compute, &both, &cases(&both, &tables), &results, 2, &tables, &tell).unwrap();
     assert_eq!(events.lock().unwrap().1, 4);
-    make(&compute, &[OTHER], &Results::open(&kept, "another", false).unwrap(), 2, &tables, &tell).unwrap();
+    let another = Results::open(&kept, "another", false).unwrap();
+    make(&compute, &[OTHER], &cases(&[OTHER], &tables), &another, 2, &tables, &tell).unwrap();
     assert_eq!(events.lock().unwrap().0.len(), 6);
     assert_eq!(ONE.stored(&tables).unwrap()[0].commit, "a commit");
     assert_eq!(OTHER.stored(&tables).unwrap()[0].commit, "another");
+    // Of one configuration alone: the others stay.
+    let third = Results::open(&kept, "a third", false).unwrap();
+    make(&compute, &[OTHER], &tiny(&[Configuration::Cpu]), &third, 2, &tables, &tell).unwrap();
+    let commits: Vec<String> = OTHER.stored(&tables).unwrap().into_iter().map(|record| record.commit).collect();
+    assert_eq!(commits, ["another", "a third"]);
+    let nowhere = make(&compute, &[OTHER], &[], &third, 2, &folder.path().join("empty"), &tell).unwrap_err();
+    assert!(format!("{nowhere:#}").contains("is not made, and not stored"), "{nowhere:#}");
 }
 
 /// A count of instructions may be a file's: what was made with another one is not taken.

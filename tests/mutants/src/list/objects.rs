@@ -186,8 +186,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a key that is removed keeps the text that it owns",
         file: TABLE,
-        find: "if K::OWNS {\n                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;",
-        with: "if K::OWNS && !FAULT {\n                tx.get(PHashMap::<K, V>::key(entry))?.release(tx)?;",
+        find: "if K::OWNS {\n            tx.get(Self::key(entry))?.release(tx)?;",
+        with: "if K::OWNS && !FAULT {\n            tx.get(Self::key(entry))?.release(tx)?;",
         tests: collections("a_hash_map_of_texts"),
     },
     Mutant {

@@ -212,7 +212,7 @@ impl Kind {
     }
 
     /// By what the commits of a working copy go home, unless records do.
-    fn brings_home(self) -> Option<Mechanism> {
+    pub fn brings_home(self) -> Option<Mechanism> {
         match self {
             Kind::WorkingCopyByUndo | Kind::CardWorkingCopyByUndo => Some(Mechanism::Undo),
             Kind::WorkingCopyByRedo | Kind::CardWorkingCopyByRedo => Some(Mechanism::Redo),

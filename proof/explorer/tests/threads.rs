@@ -60,16 +60,22 @@ fn survives(program: &Program, limits: Limits) -> Report {
 }
 
 /// Random programs on every kind of pool that takes threads, each by one schedule that is drawn:
-/// short ones, of which most states are explored, and some that truncate the log.
+/// short ones, of which most states are explored, and some that truncate the log. Where a mechanism
+/// brings commits home each takes longer: in each run a third of the structures, the short ones.
 #[test]
 fn two_threads_survive_random_programs() {
-    let seeds = if thorough() { 100 } else { 2 };
-    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
+    for (number, pool) in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()).enumerate() {
         let mut total = Report::default();
-        for structure in Structure::LIBRARY {
-            for (seed, (transactions, operations)) in (0..seeds).flat_map(|seed| [(seed, (2, 1)), (seed, (4, 3))]) {
+        let is_sampled = pool.brings_home().is_some() && !thorough();
+        let seeds = if thorough() { 100 } else { 2 - u64::from(is_sampled) };
+        let forms: &[(usize, u64)] = if is_sampled { &[(2, 1)] } else { &[(2, 1), (4, 3)] };
+        let (first, step) = if is_sampled { (number % 3, 3) } else { (0, 1) };
+        for structure in Structure::LIBRARY.into_iter().skip(first).step_by(step) {
+            for (seed, &(transactions, operations)) in
+                (0..seeds).flat_map(|seed| forms.iter().map(move |of| (seed, of)))
+            {
                 let program = Program::random_by_two(pool, structure, seed, transactions, operations);
-                let limits = Limits { runs_per_cut: if operations == 1 { 512 } else { 48 }, ..LIMITS };
+                let limits = Limits { runs_per_cut: if operations == 1 && !is_sampled { 512 } else { 48 }, ..LIMITS };
                 total += survives(&program, limits);
             }
         }

@@ -31,13 +31,6 @@ pub const MUTANTS: &[Mutant] = &[
         tests: unit("a_turn_is_that_of_every_lane"),
     },
     Mutant {
-        breaks: "the log takes segments while a mechanism has pages elsewhere",
-        file: "libnearpm/src/direct/pool.rs",
-        find: "turn.map(|mut turn| turn.settle().map(|()| turn)).transpose()",
-        with: "turn.map(|mut turn| if FAULT { Ok(turn) } else { turn.settle().map(|()| turn) }).transpose()",
-        tests: unit("a_working_copy_by_shadow_pages"),
-    },
-    Mutant {
         breaks: "a recovery names a page's place before the copy there is durable",
         file: "libnearpm/src/recovery/pages.rs",
         find: "medium.backing().alive()?;\n        medium.drain()?;",

@@ -54,8 +54,13 @@ pub struct StoredArguments {
 }
 
 fn configurations() -> Vec<&'static str> {
-    let beside = [Configuration::Lean, Configuration::WorkingCopy, Configuration::CopyCpu, Configuration::CopyCard];
-    Configuration::ALL.into_iter().chain(beside).map(Configuration::name).collect()
+    let mut all = Configuration::ALL.to_vec();
+    for (_, configuration) in Configuration::choices() {
+        if !all.contains(&configuration) {
+            all.push(configuration);
+        }
+    }
+    all.into_iter().map(Configuration::name).collect()
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -86,7 +91,8 @@ pub fn command(arguments: &StoredArguments) -> Result<()> {
     });
     let number = cases.len();
     with_progress(number, |tell| stored::make(&compute, &tables, &cases, &results, jobs, &arguments.folder, tell))?;
-    if is_wanted(COPIES) {
+    let is_whole = arguments.configurations.is_empty() && arguments.mechanisms.is_empty();
+    if is_whole && is_wanted(COPIES) {
         let rtl = Copies::run(&Profile::load(plan::OURS)?, Device::Rtl, Some(&verilated), COMMIT);
         let rtl = rtl.with_context(|| format!("the table {COPIES}"))?;
         stored::write(&arguments.folder.join(format!("{COPIES}.csv")), &rtl.csv()?)?;

@@ -164,8 +164,7 @@ fn print(title: &str, ways: &[Way], durability: Durability) -> Result<Vec<Vec<f6
 
 fn main() -> Result<(), Error> {
     let of = |mechanism| [(Some(mechanism), Engine::Cpu), (Some(mechanism), Engine::Card)];
-    let by_mechanisms: Vec<Way> = Mechanism::ALL.into_iter().flat_map(of).collect();
-    let all: Vec<Way> = [(None, Engine::Cpu)].into_iter().chain(by_mechanisms.clone()).collect();
+    let all: Vec<Way> = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of)).collect();
     let title = "ns a transaction (commands a transaction), simulated, durable when it returns";
     let durable = print(title, &all, Durability::Durable)?;
     row("by offsets, undo, Cpu", |shape| measured_by_offsets(Engine::Cpu, shape))?;
@@ -173,5 +172,5 @@ fn main() -> Result<(), Error> {
     let undo = all.iter().position(|way| *way == (Some(Mechanism::Undo), Engine::Card)).expect("it is one of them");
     let over = by_offsets.iter().zip(&durable[undo]).map(|(offsets, pointer)| format!("{:>16.2}", offsets / pointer));
     println!("{:<26}{}\n", "over undo, Card", over.collect::<String>());
-    print("the same, posted and not waited for", &by_mechanisms, Durability::Asynchronous).map(drop)
+    print("the same, posted and not waited for", &all, Durability::Asynchronous).map(drop)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearpm::direct::DirectPool;
-use nearpm::{Error, Mechanism, Options, cards};
+use nearpm::{Durability, Error, Mechanism, Options, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::PciFunction;
 use nearpm_driver::{Card, CardOptions};
@@ -88,16 +88,33 @@ fn word(pool: &DirectPool, offset: u64) -> u64 {
     u64::from_le_bytes(peek(pool, offset, 8).try_into().expect("eight bytes"))
 }
 
-/// How commits go home: by records, or by the card's commands.
-type By = Option<Mechanism>;
+/// How commits go home: by records, or by the card's commands; and whether each is waited for.
+#[derive(Clone, Copy, Debug)]
+struct By {
+    mechanism: Option<Mechanism>,
+    durability: Durability,
+}
+
+impl By {
+    const RECORDS: By = By { mechanism: None, durability: Durability::Durable };
+
+    fn mechanism(mechanism: Mechanism) -> By {
+        By { mechanism: Some(mechanism), ..By::RECORDS }
+    }
+
+    fn asynchronous(self) -> By {
+        By { durability: Durability::Asynchronous, ..self }
+    }
+}
 
 fn options(by: By) -> Options {
-    Options::new().mechanism(by)
+    Options::new().mechanism(by.mechanism).durability(by.durability)
 }
 
 /// The name of a card for a test.
 fn card_name(kind: &str, by: By, seed: u64) -> String {
-    format!("direct-{kind}-{}-{seed}", by.map_or("record", Mechanism::name))
+    let waits = if by.durability == Durability::Durable { "" } else { "-asynchronous" };
+    format!("direct-{kind}-{}{waits}-{seed}", by.mechanism.map_or("record", Mechanism::name))
 }
 
 fn create(location: &str, by: By) -> Result<DirectPool, Error> {
@@ -182,13 +199,14 @@ fn contents(pool: &DirectPool) -> Model {
 /// then holds.
 struct Story {
     seed: u64,
+    by: By,
     done: Cell<u64>,
     model: Model,
 }
 
 impl Story {
-    fn new(seed: u64) -> Story {
-        Story { seed, done: Cell::new(0), model: (vec![None; SLOTS as usize], 0) }
+    fn new(seed: u64, by: By) -> Story {
+        Story { seed, by, done: Cell::new(0), model: (vec![None; SLOTS as usize], 0) }
     }
 
     /// Goes on by some operations, to the first that fails.
@@ -200,16 +218,30 @@ impl Story {
         })
     }
 
-    /// Compares the pool with the operations that have returned, and with one more if the last may
-    /// have been `interrupted`.
+    /// Of the operations up to `done`, how many survive a power cut: all of them, or where commits
+    /// are not waited for those up to the last persist.
+    fn acknowledged(&self, before: u64, done: u64) -> u64 {
+        if self.by.durability == Durability::Durable {
+            return done;
+        }
+        let persists = |&number: &u64| matches!(operation(self.seed, number), Operation::Persist { .. });
+        (before..done).rev().find(persists).map_or(before, |number| number + 1)
+    }
+
+    /// Compares the pool with the operations that have returned; if the last may have been
+    /// `interrupted` by a power cut, with one more, and with as many fewer as nobody has waited for.
     fn verify(&mut self, pool: &DirectPool, before: u64, interrupted: bool) {
-        (before..self.done.get()).for_each(|number| advance(&mut self.model, operation(self.seed, number)));
+        let done = self.done.get();
+        let least = if interrupted { self.acknowledged(before, done) } else { done };
+        (before..least).for_each(|number| advance(&mut self.model, operation(self.seed, number)));
         let found = contents(pool);
-        if found != self.model && interrupted {
+        let most = done + u64::from(interrupted);
+        self.done.set(least);
+        while found != self.model && self.done.get() < most {
             advance(&mut self.model, operation(self.seed, self.done.get()));
             self.done.set(self.done.get() + 1);
         }
-        assert!(found == self.model, "seed {}: not the state after {} operations", self.seed, self.done.get());
+        assert!(found == self.model, "seed {}: no state after {least} to {most} operations", self.seed);
     }
 }
 
@@ -232,7 +264,7 @@ fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
     let bytes = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
     let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(bytes));
     plug(&name, Arc::new(machine.function())).unwrap();
-    let (mut story, mut rng) = (Story::new(seed), Rng::new(seed));
+    let (mut story, mut rng) = (Story::new(seed, by), Rng::new(seed));
     let mut pool = create(&location, by).unwrap();
     let mut cuts = (0, 0);
     for life in 0..5 {
@@ -292,7 +324,18 @@ fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
 #[test]
 fn nothing_acknowledged_is_lost_on_a_simulated_card() {
     let seeds = if nearpm_tier::thorough() { 1500 } else { 30 };
-    lose_nothing_on_the_model(seeds, None);
+    lose_nothing_on_the_model(seeds, By::RECORDS);
+}
+
+/// Where commits are not waited for, what survives is what the first operations have left, and the
+/// last persist is among these.
+#[test]
+fn commits_that_nobody_waits_for_are_lost_from_the_last_on() {
+    let seeds = if nearpm_tier::thorough() { 500 } else { 20 };
+    lose_nothing_on_the_model(seeds, By::RECORDS.asynchronous());
+    for mechanism in MECHANISMS {
+        lose_nothing_on_the_model(seeds / 2, By::mechanism(mechanism).asynchronous());
+    }
 }
 
 /// The mechanisms whose copies the card makes.
@@ -301,7 +344,7 @@ const MECHANISMS: [Mechanism; 4] = Mechanism::ALL;
 #[test]
 fn nothing_acknowledged_is_lost_where_commands_bring_commits_home() {
     let seeds = if nearpm_tier::thorough() { 500 } else { 10 };
-    MECHANISMS.iter().for_each(|&mechanism| lose_nothing_on_the_model(seeds, Some(mechanism)));
+    MECHANISMS.iter().for_each(|&mechanism| lose_nothing_on_the_model(seeds, By::mechanism(mechanism)));
 }
 
 fn lose_nothing_on_the_model(seeds: u64, by: By) {
@@ -341,7 +384,7 @@ fn count_up(pool: &DirectPool, core: u64, number: u64) -> Result<(), Error> {
 /// Several cores on one pool until the power fails. Gives whether it did.
 fn cores_on_the_model(seed: u64) -> bool {
     const BYTES: u64 = 4 << 20;
-    let by = Some(Mechanism::Undo);
+    let by = By::mechanism(Mechanism::Undo);
     let name = card_name("cores", by, seed);
     let location = format!("card:{name}/p");
     let machine = Machine::new(
@@ -423,7 +466,7 @@ fn lives_on_the_mock(seed: u64, by: By) -> u64 {
     let mut mock = MockCard::new(settings(None));
     plug(&name, Arc::new(mock.clone())).unwrap();
     create(&location, by).unwrap().close().unwrap();
-    let (mut story, mut rng, mut cuts) = (Story::new(seed), Rng::new(seed), 0);
+    let (mut story, mut rng, mut cuts) = (Story::new(seed, by), Rng::new(seed), 0);
     for _ in 0..4 {
         let before = story.done.get();
         let cut_after = 30 + rng.below(700);
@@ -442,14 +485,14 @@ fn lives_on_the_mock(seed: u64, by: By) -> u64 {
 
 #[test]
 fn nothing_acknowledged_is_lost_on_a_card_that_travels_in_any_order() {
-    let cuts: u64 = (0..20).map(|seed| lives_on_the_mock(seed, None)).sum();
+    let cuts: u64 = (0..20).map(|seed| lives_on_the_mock(seed, By::RECORDS)).sum();
     assert!(cuts > 20, "only {cuts} cuts");
 }
 
 #[test]
 fn commands_that_travel_in_any_order_lose_nothing_acknowledged() {
     for mechanism in MECHANISMS {
-        let cuts: u64 = (0..10).map(|seed| lives_on_the_mock(seed, Some(mechanism))).sum();
+        let cuts: u64 = (0..10).map(|seed| lives_on_the_mock(seed, By::mechanism(mechanism))).sum();
         assert!(cuts > 10, "{mechanism:?}: only {cuts} cuts");
     }
 }
@@ -459,10 +502,10 @@ fn commands_that_travel_in_any_order_lose_nothing_acknowledged() {
 #[test]
 fn a_commit_posts_commands() {
     for mechanism in MECHANISMS {
-        let name = card_name("counted", Some(mechanism), 0);
+        let name = card_name("counted", By::mechanism(mechanism), 0);
         let mock = MockCard::new(MockOptions { pm_bytes: 2 << 20, ..MockOptions::default() });
         plug(&name, Arc::new(mock)).unwrap();
-        let pool = create(&format!("card:{name}/p"), Some(mechanism)).unwrap();
+        let pool = create(&format!("card:{name}/p"), By::mechanism(mechanism)).unwrap();
         let at = pool.root();
         let before = pool.statistics();
         for number in 0..8u64 {
@@ -476,7 +519,7 @@ fn a_commit_posts_commands() {
         assert_eq!((done.transactions, done.acknowledged), (8, 8), "{mechanism:?}");
         assert!(done.commands >= 15 && done.bytes_by_card >= 7 * 8, "{mechanism:?}: {done:?}");
         pool.close().unwrap();
-        let pool = open(&format!("card:{name}/p"), None).unwrap();
+        let pool = open(&format!("card:{name}/p"), By::RECORDS).unwrap();
         assert_eq!(word(&pool, pool.root()), 7, "{mechanism:?}");
         pool.close().unwrap();
         cards::unregister(&name);

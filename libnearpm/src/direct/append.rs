@@ -14,7 +14,8 @@ use super::shard::{ShardGuard, ShardState};
 use super::truncate::sizes;
 use super::{DirectPool, Mode};
 use crate::error::Error;
-use crate::options::Durability;
+use crate::memory::Medium;
+use crate::options::{Durability, Options};
 
 /// What becomes of the records.
 #[derive(Clone, Copy)]
@@ -24,6 +25,14 @@ struct Fate {
     durable: bool,
     /// Long ones go home at once.
     at_home: bool,
+}
+
+/// See [`DirectPool::commits_are_durable`].
+pub(super) fn commits_are_durable(options: &Options, mode: Mode, medium: &Medium) -> bool {
+    let backing = medium.backing();
+    options.durability == Durability::Durable
+        || mode == Mode::InPlace
+        || !(backing.drains_for_all() || backing.is_read_back())
 }
 
 impl DirectPool {
@@ -37,11 +46,10 @@ impl DirectPool {
     }
 
     /// Whether a commit by records that has returned survives. Where a fence is that of one
-    /// processor, no other can make an asynchronous commit durable.
+    /// processor, no other can make an asynchronous commit durable; behind a link, which a fence
+    /// orders for everybody, every drain can.
     pub(super) fn commits_are_durable(&self) -> bool {
-        self.options.durability == Durability::Durable
-            || self.mode == Mode::InPlace
-            || !self.medium.backing().drains_for_all()
+        commits_are_durable(&self.options, self.mode, &self.medium)
     }
 
     /// Whether a drain is a call that waits for a device, as of an ordinary file, and not an
@@ -128,6 +136,11 @@ impl DirectPool {
                 self.known.written(last);
             }
         } else {
+            if !self.drain_is_a_call() {
+                // From here on a drain by whatever thread waits for them.
+                shard.tally.fences += 1;
+                self.medium.backing().fence().map_err(|error| self.poison(error))?;
+            }
             self.unacknowledged.raise(last);
         }
         if at_home {

@@ -124,7 +124,7 @@ impl DirectPool {
     }
 
     /// Writes bytes home that nobody refers to yet; they are durable with the next drain. Every
-    /// commit is durable: one that is not waited for is of a pool that writes new objects once.
+    /// commit that has freed what lay here is durable.
     #[cfg_attr(test, track_caller)]
     pub(super) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         self.write_past_log(range, Copied::Covered)
@@ -255,8 +255,9 @@ impl DirectPool {
             return self.persist_by_mechanism(by, ranges);
         }
         // On a file each way synchronises once, and the log takes fewer blocks. Where records that
-        // are not home yet name the bytes, a recovery would write those over what goes home now.
-        if self.medium.backing().drains_for_all() {
+        // are not home yet name the bytes, a recovery would write those over what goes home now; and
+        // where commits are not waited for, one of them may have freed what lay here.
+        if self.drain_is_a_call() || !self.commits_are_durable() {
             return self.persist_by_log(ranges);
         }
         if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {

@@ -69,6 +69,10 @@ pub enum Kind {
     CardCheckpoint,
     /// Shadow paging by a card, epochs of three transactions.
     CardShadow,
+    /// A direct pool with a working copy on a card.
+    CardWorkingCopy,
+    /// The same, commits not waited for.
+    CardWorkingCopyAsynchronous,
     /// A direct pool with a working copy on a card, whose commits go home by the card's undo logs.
     CardWorkingCopyByUndo,
     /// The same by its redo logs.
@@ -115,7 +119,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 33] = [
+    pub const ALL: [Kind; 35] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -141,6 +145,8 @@ impl Kind {
         Kind::CardRedoAsynchronous,
         Kind::CardCheckpoint,
         Kind::CardShadow,
+        Kind::CardWorkingCopy,
+        Kind::CardWorkingCopyAsynchronous,
         Kind::CardWorkingCopyByUndo,
         Kind::CardWorkingCopyByRedo,
         Kind::CardWorkingCopyByCheckpoint,
@@ -189,6 +195,8 @@ impl Kind {
             | Kind::CardRedoAsynchronous
             | Kind::CardCheckpoint
             | Kind::CardShadow
+            | Kind::CardWorkingCopy
+            | Kind::CardWorkingCopyAsynchronous
             | Kind::CardWorkingCopyByUndo
             | Kind::CardWorkingCopyByRedo
             | Kind::CardWorkingCopyByCheckpoint
@@ -205,6 +213,7 @@ impl Kind {
     /// Whether programs reach it by pointer.
     pub fn is_direct(self) -> bool {
         matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace)
+            || matches!(self, Kind::CardWorkingCopy | Kind::CardWorkingCopyAsynchronous)
             || self.writes_once()
             || self.grows()
             || self.is_c()
@@ -246,7 +255,8 @@ impl Kind {
             | Kind::WorkingCopyAsynchronous
             | Kind::WrittenOnceAsynchronous
             | Kind::CardUndoAsynchronous
-            | Kind::CardRedoAsynchronous => Durability::Asynchronous,
+            | Kind::CardRedoAsynchronous
+            | Kind::CardWorkingCopyAsynchronous => Durability::Asynchronous,
             _ => Durability::Durable,
         }
     }

@@ -130,7 +130,8 @@ impl<'a> Change<'a> {
                     // SAFETY: the word lies in the heap, as the transaction has checked.
                     unsafe { self.pool.at::<u64>(offset).write_unaligned(value) };
                 }
-                self.transaction.commit(&self.pool.direct).map_err(|error| fail_below(&error))
+                let committed = self.transaction.commit(&self.pool.direct);
+                committed.and_then(|()| self.pool.wait_durable()).map_err(|error| fail_below(&error))
             }
         };
         if done.is_ok() {

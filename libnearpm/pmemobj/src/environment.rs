@@ -3,12 +3,12 @@
 use std::env::var;
 
 use nearpm::direct::{Growth, Mode};
-use nearpm::{Engine, Lint, Options, Survives, size};
+use nearpm::{Durability, Engine, Lint, Options, Survives, size};
 
 use crate::error::{Errno, fail};
 
-/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_SURVIVES`,
-/// `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+/// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_DURABILITY`,
+/// `NEARPM_SURVIVES`, `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),
@@ -28,6 +28,11 @@ pub fn options(prefault: bool) -> Result<Options, Errno> {
         Ok("cpu") => Engine::Cpu,
         Ok("card") => Engine::Card,
         Ok(other) => return Err(refuse("NEARPM_EXECUTOR", other, "auto, cpu or card")),
+    };
+    let durability = match var("NEARPM_DURABILITY").as_deref() {
+        Err(_) | Ok("" | "durable") => Durability::Durable,
+        Ok("asynchronous") => Durability::Asynchronous,
+        Ok(other) => return Err(refuse("NEARPM_DURABILITY", other, "durable or asynchronous")),
     };
     let survives = match var("NEARPM_SURVIVES").as_deref() {
         Err(_) | Ok("") => survives_by_pmdk(),
@@ -50,6 +55,7 @@ pub fn options(prefault: bool) -> Result<Options, Errno> {
         .mode_by_use(by_use)
         .mechanism(mechanism)
         .engine(engine)
+        .durability(durability)
         .survives(survives)
         .prefault(prefault)
         .power_cut(power_cut)

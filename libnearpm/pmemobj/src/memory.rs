@@ -177,6 +177,7 @@ extern "C" fn pmemobj_drain(handle: Handle) {
     let thread = thread();
     if let Ok(pool) = pool_in(thread, handle) {
         drain(thread, pool);
+        check(pool.wait_durable());
     }
 }
 

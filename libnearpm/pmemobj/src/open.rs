@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use nearpm::direct::DirectPool;
+use nearpm::{Durability, Error};
 use nearpm_place::Session;
 
 use crate::abi::{Handle, Oid};
@@ -58,6 +59,20 @@ impl Pool {
     pub fn offset_of(&self, address: usize) -> Option<u64> {
         let offset = address.wrapping_sub(self.base) as u64;
         (offset < self.direct.bytes()).then_some(offset)
+    }
+
+    /// Waits until all that has committed is durable. Transactions have waited for that themselves
+    /// unless the environment has let them off (`NEARPM_DURABILITY`); every other call that
+    /// promises something durable asks here.
+    ///
+    /// # Errors
+    /// What the medium refuses poisons the pool.
+    #[inline]
+    pub fn wait_durable(&self) -> Result<(), Error> {
+        match self.direct.durability() {
+            Durability::Durable => Ok(()),
+            Durability::Asynchronous => self.direct.wait_durable(),
+        }
     }
 
     /// An object of this pool.

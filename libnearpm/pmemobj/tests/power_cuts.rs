@@ -74,6 +74,24 @@ fn by_each_mechanism() {
     }
 }
 
+/// Transactions that do not wait for the medium: what is found is a prefix, some of what has
+/// returned is missing, and never what a call outside of transactions made.
+#[test]
+fn asynchronous_commits_leave_a_prefix() {
+    let (operations, cuts) = if thorough() { (60, 300) } else { (20, 12) };
+    let mut lost = 0;
+    for mechanism in MECHANISMS {
+        let Some(rig) = Rig::waiting("power_cut", Library::WorkingCopy, mechanism, "asynchronous") else { return };
+        let whole = rig.cut_and_lost(3, operations, "fence=0");
+        let (End::Whole(events), 0) = whole else { panic!("{mechanism}: {whole:?} of a pool that was closed") };
+        for seed in 3..3 + cuts {
+            let event = 1 + draw(seed) % events;
+            lost += rig.cut_and_lost(seed, operations, &format!("event={event},seed={seed},evict=8")).1;
+        }
+    }
+    assert!(lost > 0, "no transaction that had returned was lost");
+}
+
 /// Large transactions and publications from a working copy, cut at each fence, and at events all
 /// along.
 #[test]

@@ -49,6 +49,7 @@ fn what_cannot_be_had_together_is_refused() {
         ([("NEARPM_MODE", "in-place"), ("NEARPM_MECHANISM", "shadow")], "use Mode::WorkingCopy"),
         ([("NEARPM_EXECUTOR", "card"), ("NEARPM_MECHANISM", "redo")], "card:NAME/POOL"),
         ([("NEARPM_EXECUTOR", "tape"), ("NEARPM_MECHANISM", "redo")], "auto, cpu or card"),
+        ([("NEARPM_DURABILITY", "lazy"), ("NEARPM_MECHANISM", "redo")], "durable or asynchronous"),
     ];
     for (variables, remedy) in pairs {
         let folder = program.folder_for_pools(Library::OrdinaryFile);

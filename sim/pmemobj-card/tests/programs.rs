@@ -162,6 +162,7 @@ fn a_file_that_is_no_card_is_left_alone() {
         ("NEARPM_MODE", "in-place"),
         ("NEARPM_MECHANISM", "magic"),
         ("NEARPM_EXECUTOR", "gpu"),
+        ("NEARPM_DURABILITY", "never"),
     ] {
         let _ = fs::remove_file(&card);
         let output = prepare(&[(name, value)]);
@@ -211,4 +212,25 @@ fn lose_nothing_acknowledged(mechanism: &'static str, cuts: u64) {
         met += u64::from(rig.cut(seed, operations, &cut) == End::Cut);
     }
     assert!(met * 2 > cuts, "only {met} of {cuts} cuts: {}", rig.folder().display());
+}
+
+/// Transactions that do not wait for the medium: what is found is a prefix of what has returned,
+/// with everything up to the last call outside of transactions; and some of it is missing, or this
+/// would show nothing.
+#[test]
+fn power_cuts_among_asynchronous_commits_leave_a_prefix() {
+    let (operations, cuts) = if nearpm_tier::thorough() { (200, 700) } else { (60, 24) };
+    let mut lost = 0;
+    for mechanism in MECHANISMS {
+        let Some(rig) = Rig::waiting("power_cut", Library::SimulatedCard, mechanism, "asynchronous") else { return };
+        let never = format!("cycle={}", u64::MAX);
+        let (End::Whole(cycles), 0) = rig.cut_and_lost(1, operations, &never) else {
+            panic!("{mechanism}: power was cut without being told, or a pool that was closed lost something")
+        };
+        for seed in 1..=cuts {
+            let cut = format!("cycle={},seed={seed},hostile={}", 1 + draw(seed) % cycles, seed % 2);
+            lost += rig.cut_and_lost(seed, operations, &cut).1;
+        }
+    }
+    assert!(lost > 0, "no transaction that had returned was lost");
 }

@@ -212,6 +212,7 @@ impl Program {
             "NEARPM_SURVIVES",
             "NEARPM_MECHANISM",
             "NEARPM_EXECUTOR",
+            "NEARPM_DURABILITY",
             "NEARPM_STATISTICS",
             "NEARPM_LINT",
             "NEARPM_POWER_CUT",

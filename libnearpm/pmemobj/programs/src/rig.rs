@@ -13,6 +13,8 @@ pub struct Rig {
     library: Library,
     /// See `NEARPM_MECHANISM`.
     mechanism: &'static str,
+    /// See `NEARPM_DURABILITY`.
+    durability: &'static str,
     folder: TempDir,
 }
 
@@ -32,9 +34,14 @@ impl Rig {
 
     /// As [`Rig::new`], with commits that a mechanism brings home.
     pub fn by(name: &str, library: Library, mechanism: &'static str) -> Option<Rig> {
+        Rig::waiting(name, library, mechanism, "durable")
+    }
+
+    /// As [`Rig::by`], with transactions that end when they are as durable as this says.
+    pub fn waiting(name: &str, library: Library, mechanism: &'static str, durability: &'static str) -> Option<Rig> {
         let program = Program::compile(name)?;
         let folder = program.folder_for_pools(library);
-        let rig = Rig { program, library, mechanism, folder };
+        let rig = Rig { program, library, mechanism, durability, folder };
         let output = rig.start(&["prepare"], "");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         std::fs::copy(rig.memory(), rig.path("prepared")).expect("the memory can be copied");
@@ -52,12 +59,23 @@ impl Rig {
 
     fn start(&self, arguments: &[&str], cut: &str) -> std::process::Output {
         let name = if self.library == Library::SimulatedCard { "NEARPM_CARD_CUT" } else { "NEARPM_POWER_CUT" };
-        let variables = [(name, cut), ("NEARPM_CARD_BYTES", "16777216"), ("NEARPM_MECHANISM", self.mechanism)];
+        let variables = [
+            (name, cut),
+            ("NEARPM_CARD_BYTES", "16777216"),
+            ("NEARPM_MECHANISM", self.mechanism),
+            ("NEARPM_DURABILITY", self.durability),
+        ];
         self.program.start(self.library, &self.path("pool"), arguments, &variables)
     }
 
     /// Works on a copy of the prepared pool until the cut, and verifies what is left.
     pub fn cut(&self, seed: u64, operations: u64, cut: &str) -> End {
+        self.cut_and_lost(seed, operations, cut).0
+    }
+
+    /// As [`Rig::cut`], and how many operations that had returned are not found: the program says
+    /// so where it was allowed to lose some.
+    pub fn cut_and_lost(&self, seed: u64, operations: u64, cut: &str) -> (End, u64) {
         std::fs::copy(self.path("prepared"), self.memory()).expect("the memory can be copied");
         let (seed, operations) = (seed.to_string(), operations.to_string());
         let output = self.start(&["work", &seed, &operations], cut);
@@ -67,14 +85,15 @@ impl Rig {
             Some(0) => End::Whole(not_cut_in(&text).unwrap_or_else(|| panic!("no number of events in {text:?}"))),
             _ => panic!("{:?}, {seed}, {cut}: {} {text}", self.library, output.status),
         };
-        self.verify(&seed, output.stdout.len(), cut);
-        end
+        (end, self.verify(&seed, output.stdout.len(), cut))
     }
 
-    fn verify(&self, seed: &str, acknowledged: usize, cut: &str) {
+    fn verify(&self, seed: &str, acknowledged: usize, cut: &str) -> u64 {
         let output = self.start(&["verify", seed, &acknowledged.to_string()], "");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{:?}, seed {seed}, cut {cut}: {text}", self.library);
+        let lost = String::from_utf8_lossy(&output.stdout).trim().strip_prefix("lost ").map(str::parse);
+        lost.map_or(0, |lost| lost.expect("the program counts them"))
     }
 
     /// Where the pool is.

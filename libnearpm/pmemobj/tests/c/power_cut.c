@@ -7,7 +7,9 @@
  *     power_cut POOL LIBRARY verify SEED DOTS
  *
  * Each operation is atomic. What is found must be what a model has after as many operations as were
- * acknowledged, or one more.
+ * acknowledged, or one more. With NEARPM_DURABILITY=asynchronous it may be what the model has after
+ * fewer, down to the last operation that is durable when it returns whatever the environment says:
+ * those outside of transactions. How many are missing is printed.
  */
 #include "check.h"
 
@@ -339,14 +341,55 @@ static void work(uint64_t operations)
     }
 }
 
-static void verify(uint64_t acknowledged)
+/* Whether an operation is durable when it returns, and with it all before it, also where
+ * transactions are not. */
+static int is_durable_by_itself(const struct model *model, const struct operation *op)
+{
+    switch (op->kind) {
+    case TOGGLE:
+    case PUBLISH:
+    case LIST_TOGGLE:
+    case WORD: return 1;
+    case LIST_MOVE: return can_move(model, op);
+    case REALLOC: return model->numbers[op->slot] != 0;
+    default: return 0;
+    }
+}
+
+/* The model after so many operations; the number of those that may not be missing, if asked for. */
+static struct model model_after(uint64_t operations, uint64_t *durable)
 {
     struct model model = {.counter = 0};
-    for (uint64_t index = 0; index < acknowledged; index++) {
+    for (uint64_t index = 0; index < operations; index++) {
         struct operation op = operation(index);
+        if (durable != NULL && is_durable_by_itself(&model, &op))
+            *durable = index + 1;
         advance(&model, &op);
     }
+    return model;
+}
+
+static void verify(uint64_t acknowledged)
+{
+    const char *durability = getenv("NEARPM_DURABILITY");
+    uint64_t least = 0;
+    struct model model = model_after(acknowledged, &least);
     const char *before = difference(&model);
+    if (durability != NULL && strcmp(durability, "asynchronous") == 0) {
+        uint64_t found = acknowledged;
+        struct model fewer = model, more = model;
+        struct operation next = operation(acknowledged);
+        advance(&more, &next);
+        if (difference(&more) == NULL)
+            fewer = more;
+        while (difference(&fewer) != NULL && found > least)
+            fewer = model_after(--found, NULL);
+        if (difference(&fewer) == NULL) {
+            printf("lost %llu\n", (unsigned long long)(acknowledged - found));
+            model = fewer;
+            before = NULL;
+        }
+    }
     if (before != NULL) {
         struct operation op = operation(acknowledged);
         advance(&model, &op);

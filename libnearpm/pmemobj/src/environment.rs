@@ -8,7 +8,8 @@ use nearpm::{Durability, Engine, Lint, Options, Survives, size};
 use crate::error::{Errno, fail};
 
 /// Options of a pool: `NEARPM_MODE`, `NEARPM_MECHANISM`, `NEARPM_EXECUTOR`, `NEARPM_DURABILITY`,
-/// `NEARPM_SURVIVES`, `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests `NEARPM_POWER_CUT`.
+/// `NEARPM_SURVIVES`, `NEARPM_LINT`, `NEARPM_GROWTH`, PMDK's `PMEM_IS_PMEM_FORCE`, and for tests
+/// `NEARPM_POWER_CUT`.
 pub fn options(prefault: bool) -> Result<Options, Errno> {
     let mode = match var("NEARPM_MODE").as_deref() {
         Err(_) | Ok("") => Mode::default(),

@@ -60,7 +60,7 @@ impl ShardState {
 impl Shard {
     /// One of a pool in this memory.
     pub fn new(medium: Arc<Medium>) -> Shard {
-        Shard { state: Mutex::default(), by_turns: medium.may_go_by_turns(), medium }
+        Shard { state: Mutex::default(), by_turns: medium.is_behind_a_link(), medium }
     }
 
     /// Waits for the shard. Nothing inside is left half done by a panic.

@@ -81,6 +81,9 @@ impl Memory for CardMemory {
             self.window.store_line(offset + (n * LINE) as u64, line);
         }
     }
+    fn is_behind_a_link(&self) -> bool {
+        true
+    }
     fn prefetch(&self, offset: u64, bytes: u64) {
         check_range(self.bytes, offset, bytes);
         self.window.prefetch(offset, bytes);

@@ -149,6 +149,11 @@ impl Backing {
         }
     }
 
+    /// See [`Memory::is_behind_a_link`].
+    pub fn is_behind_a_link(&self) -> bool {
+        if let Backing::Other(memory) = self { memory.is_behind_a_link() } else { false }
+    }
+
     /// See [`Memory::contended`].
     pub fn contended(&self) -> bool {
         if let Backing::Other(memory) = self { memory.contended() } else { false }
@@ -288,17 +293,19 @@ impl Backing {
 /// A backing, counted.
 pub(crate) struct Medium {
     backing: Backing,
+    /// As the backing says, which is asked for at each lock.
+    is_behind_a_link: bool,
     pub counters: Arc<Counters>,
 }
 
 impl Medium {
     pub fn new(backing: Backing) -> Medium {
-        Medium { backing, counters: Arc::default() }
+        Medium { is_behind_a_link: backing.is_behind_a_link(), backing, counters: Arc::default() }
     }
 
     /// A medium whose work counts as that of another one.
     pub fn counted_with(backing: Backing, other: &Medium) -> Medium {
-        Medium { backing, counters: other.counters.clone() }
+        Medium { counters: other.counters.clone(), ..Medium::new(backing) }
     }
 
     /// The memory, uncounted.
@@ -314,14 +321,15 @@ impl Medium {
     /// As [`Mutex::lock`].
     #[inline]
     pub fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> LockResult<MutexGuard<'m, T>> {
-        if self.may_go_by_turns() { self.lock_by_turns(mutex) } else { mutex.lock() }
+        if self.is_behind_a_link { self.lock_by_turns(mutex) } else { mutex.lock() }
     }
 
-    /// Whether threads may go on by turns in simulated time: then a lock is to be had from
-    /// [`lock`](Self::lock).
+    /// Whether it is behind a link. Then threads may go on by turns in simulated time, so that a
+    /// lock is to be had from [`lock`](Self::lock), and it is worth saying what will be changed
+    /// soon.
     #[inline]
-    pub fn may_go_by_turns(&self) -> bool {
-        matches!(self.backing, Backing::Other(_))
+    pub fn is_behind_a_link(&self) -> bool {
+        self.is_behind_a_link
     }
 
     #[cold]

@@ -112,6 +112,12 @@ pub trait Memory: Send + Sync {
     fn append(&self, offset: u64, lines: &[u8]) {
         self.stream(offset, lines);
     }
+    /// Whether this memory is behind a link: then [`prefetch`](Memory::prefetch) and
+    /// [`contended`](Memory::contended) may do something, and are called. What finds out when to
+    /// call them takes a tenth of a short transaction's instructions.
+    fn is_behind_a_link(&self) -> bool {
+        false
+    }
     /// Says that the lines in the range will be loaded or stored to in part. Memory behind a link
     /// begins to fetch them; a processor sees ahead far enough in its own.
     fn prefetch(&self, _offset: u64, _bytes: u64) {}

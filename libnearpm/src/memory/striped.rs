@@ -78,8 +78,14 @@ impl Memory for Arc<Member> {
         self.touch(true);
         self.memory.stream(offset, lines);
     }
+    fn is_behind_a_link(&self) -> bool {
+        self.memory.is_behind_a_link()
+    }
     fn prefetch(&self, offset: u64, bytes: u64) {
         self.memory.prefetch(offset, bytes);
+    }
+    fn contended(&self) -> bool {
+        self.memory.contended()
     }
     fn charge(&self, work: Work) {
         self.memory.charge(work);
@@ -133,6 +139,13 @@ impl Memory for Striped {
         for (piece, part) in self.stripes.pieces(offset, lines.len() as u64) {
             self.members[piece.member].stream(piece.offset, &lines[part]);
         }
+    }
+    fn is_behind_a_link(&self) -> bool {
+        self.members.iter().any(Memory::is_behind_a_link)
+    }
+    /// Threads that go on by turns do so on all members.
+    fn contended(&self) -> bool {
+        self.members[0].contended()
     }
     fn prefetch(&self, offset: u64, bytes: u64) {
         for (piece, _) in self.stripes.pieces(offset, bytes) {

@@ -101,7 +101,7 @@ impl<'m> Home<'m> {
 
     /// Whether it is worth saying what will be done soon.
     pub fn fetches(&self) -> bool {
-        matches!(self.medium.backing(), Backing::Other(_))
+        self.medium.is_behind_a_link()
     }
 
     /// Says that this will be done soon: memory behind a link begins to fetch what it changes.

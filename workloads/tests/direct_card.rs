@@ -2,12 +2,15 @@
 //! cuts at random accesses, also while the pool is opened, and processes that die. Over several
 //! lives of a pool nothing that was acknowledged is lost, and nothing is half done.
 
+mod computer;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use computer::{Cards, Computer};
 use nearpm::direct::DirectPool;
-use nearpm::{Durability, Error, Mechanism, Options, cards};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Problem, Synchronisation, cards};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::PciFunction;
 use nearpm_driver::{Card, CardOptions};
@@ -118,7 +121,11 @@ fn card_name(kind: &str, by: By, seed: u64) -> String {
 }
 
 fn create(location: &str, by: By) -> Result<DirectPool, Error> {
-    let pool = DirectPool::create(location, POOL_BYTES, &options(by))?;
+    create_with(location, POOL_BYTES, &options(by))
+}
+
+fn create_with(location: &str, bytes: u64, options: &Options) -> Result<DirectPool, Error> {
+    let pool = DirectPool::create(location, bytes, options)?;
     let mut tx = pool.begin()?;
     let root = tx.alloc(&pool, (SLOTS + 1) * 8)?.offset;
     poke(&pool, root, &[0; (SLOTS as usize + 1) * 8]);
@@ -256,16 +263,19 @@ fn plug(name: &str, function: Arc<dyn PciFunction>) -> Result<(), nearpm_driver:
     Ok(())
 }
 
-/// Five lives on a simulated card. Gives how many were ended by a power cut in the work, and how
-/// many in the opening.
+/// Five lives on a simulated card.
 fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
-    let name = card_name("model", by, seed);
-    let location = format!("card:{name}/p");
-    let bytes = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
-    let machine = Machine::new(Parameters::default().adversarial(seed), &power, Medium::blank(bytes));
-    plug(&name, Arc::new(machine.function())).unwrap();
+    let computer = Computer::new(Cards::MODEL, card_name("model", by, seed), seed, 1, POOL_BYTES);
+    lives(&computer, (seed, by), POOL_BYTES, &options(by))
+}
+
+/// Five lives on simulated cards. Gives how many were ended by a power cut in the work, and how
+/// many in the opening.
+fn lives(computer: &Computer, (seed, by): (u64, By), bytes: u64, options: &Options) -> (u64, u64) {
+    let (location, machine) = (computer.pool(), &computer.machine);
+    computer.plug();
     let (mut story, mut rng) = (Story::new(seed, by), Rng::new(seed));
-    let mut pool = create(&location, by).unwrap();
+    let mut pool = create_with(&location, bytes, options).unwrap();
     let mut cuts = (0, 0);
     for life in 0..5 {
         let before = story.done.get();
@@ -287,16 +297,16 @@ fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
         let mut interrupted = !machine.is_powered();
         let mut recovery_cut = rng.one_in(2);
         pool = loop {
-            cards::unregister(&name);
+            computer.unplug();
             if !machine.is_powered() {
-                machine.power_up(&power);
+                computer.power_on();
             }
             if std::mem::take(&mut recovery_cut) {
                 machine.arm_cut(Cut::AtAccess(rng.below(150)), rng.bits());
             }
             let opened = until_power_cut(|| {
-                plug(&name, Arc::new(machine.function())).expect("the card opens");
-                open(&location, by).expect("the pool opens")
+                computer.plug();
+                DirectPool::open(&location, options).expect("the pool opens")
             });
             machine.disarm_cut();
             match opened {
@@ -317,7 +327,6 @@ fn lives_on_the_model(seed: u64, by: By) -> (u64, u64) {
     assert_eq!((pool.recovery().undone, pool.recovery().redone), (0, 0), "a closed pool needs no recovery");
     pool.check().unwrap();
     pool.close().unwrap();
-    cards::unregister(&name);
     cuts
 }
 
@@ -335,6 +344,42 @@ fn commits_that_nobody_waits_for_are_lost_from_the_last_on() {
     lose_nothing_on_the_model(seeds, By::RECORDS.asynchronous());
     for mechanism in MECHANISMS {
         lose_nothing_on_the_model(seeds / 2, By::mechanism(mechanism).asynchronous());
+    }
+}
+
+/// Bytes of a member of a pool over several cards: a stripe, a ring, spare pages.
+const MEMBER_BYTES: u64 = (2 << 20) + (640 << 10);
+
+/// What a pool over several cards is opened with: who makes the copies, and who waits for whom.
+fn over_several(by: By, engine: Engine, seed: u64) -> Options {
+    let synchronisation = [Synchronisation::Software, Synchronisation::Delayed][seed as usize % 2];
+    let options = options(by).engine(engine).synchronisation(synchronisation);
+    options.lanes(1).ring_bytes(256 << 10).spare_pages(64)
+}
+
+/// The stories of one card on several: objects, and the tables that say of them, lie on all.
+#[test]
+fn nothing_acknowledged_is_lost_on_several_cards() {
+    let seeds = if nearpm_tier::thorough() { 200 } else { 4 };
+    for mechanism in MECHANISMS {
+        for (cards, engine) in [2, 4].into_iter().flat_map(|cards| [(cards, Engine::Card), (cards, Engine::Cpu)]) {
+            let (mut work, mut opening) = (0, 0);
+            for seed in 0..seeds {
+                let by = By::mechanism(mechanism);
+                let by = if seed % 4 < 2 { by } else { by.asynchronous() };
+                let name = format!("direct-{cards}-{engine:?}-{}-{seed}", mechanism.name());
+                let computer = Computer::new(Cards::MODEL, name, seed, cards, MEMBER_BYTES);
+                let options = over_several(by, engine, seed);
+                // Other moments for each kind of pool.
+                let seed = seed + 100 * cards as u64 + 1000 * mechanism as u64 + 10_000 * engine as u64;
+                let cuts = lives(&computer, (seed, by), cards as u64 * MEMBER_BYTES, &options);
+                (work, opening) = (work + cuts.0, opening + cuts.1);
+            }
+            println!(
+                "{mechanism:?}, {cards} cards, {engine:?}: {work} power cuts in the work, {opening} in the opening"
+            );
+            assert!(work >= seeds && opening > seeds / 2, "only {work} and {opening} cuts");
+        }
     }
 }
 
@@ -523,5 +568,49 @@ fn a_commit_posts_commands() {
         assert_eq!(word(&pool, pool.root()), 7, "{mechanism:?}");
         pool.close().unwrap();
         cards::unregister(&name);
+    }
+}
+
+/// What a log ring has no room for would go by records on one card. On several it is refused with
+/// what to do, nothing has happened, and the pool goes on; long ranges outside of transactions,
+/// which need not be there all together, go home piece by piece.
+#[test]
+fn what_has_no_room_is_refused_on_several_cards() {
+    const LARGE: u64 = 600 << 10;
+    for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
+        let options = over_several(By::mechanism(mechanism), Engine::Auto, 0).ring_bytes(128 << 10);
+        let names: Vec<String> = (0..2).map(|card| format!("direct-large-{}-{card}", mechanism.name())).collect();
+        for name in &names {
+            plug(name, Arc::new(MockCard::new(MockOptions { pm_bytes: 4 << 20, ..MockOptions::default() }))).unwrap();
+        }
+        let location = format!("card:{}/p", names.join("+"));
+        let pool = create_with(&location, 2 * MEMBER_BYTES, &options).unwrap();
+        let object = pool.reserve(LARGE).unwrap();
+        let whole = object.offset..object.offset + LARGE;
+        poke(&pool, whole.start, &vec![1; LARGE as usize]);
+        pool.persist(std::slice::from_ref(&whole)).unwrap();
+        let mut tx = pool.begin().unwrap();
+        tx.make_room(&pool, object, false).unwrap();
+        tx.publish(object, false);
+        tx.commit(&pool).unwrap();
+        let mut tx = pool.begin().unwrap();
+        tx.add(&pool, whole.clone()).unwrap();
+        poke(&pool, whole.start, &vec![2; LARGE as usize]);
+        let refused = tx.commit(&pool).unwrap_err();
+        let is_named = matches!(refused, Error::TooLarge { remedy: "Options::ring_bytes", .. });
+        assert!(is_named, "{mechanism:?}: {refused}");
+        let refused = pool.grow(8 * MEMBER_BYTES).unwrap_err();
+        assert!(matches!(refused, Error::Pool { problem: Problem::BadOption { .. }, .. }), "{refused}");
+        assert!(peek(&pool, whole.start, LARGE) == vec![1; LARGE as usize], "{mechanism:?}: it was taken back");
+        let mut tx = pool.begin().unwrap();
+        tx.add(&pool, whole.start..whole.start + 8).unwrap();
+        poke(&pool, whole.start, &[3; 8]);
+        tx.commit(&pool).unwrap();
+        pool.close().unwrap();
+        let pool = DirectPool::open(&location, &options).unwrap();
+        assert_eq!(peek(&pool, whole.start, 8), [3; 8], "{mechanism:?}");
+        assert!(peek(&pool, whole.start + 8, LARGE - 8) == vec![1; LARGE as usize - 8], "{mechanism:?}");
+        pool.close().unwrap();
+        names.iter().for_each(|name| drop(cards::unregister(name)));
     }
 }

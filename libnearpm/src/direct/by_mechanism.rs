@@ -20,7 +20,8 @@
 //! Exact bytes are written, never a line as the view has it: the rest of the line may hold what
 //! another transaction has not committed.
 //!
-//! What the log ring has no room for goes by records instead. Records and ring entries must not
+//! What the log ring has no room for goes by records instead, except over several cards, where it is
+//! refused: a record, and the words that say which of them count, would have to lie on one. Records and ring entries must not
 //! name the same bytes at the same time, because a recovery carries the rings out first: so the
 //! mechanism is *settled* before (everything durable, nothing left to apply, no page saved, none
 //! moved), and the records are home before the next commit. The same holds for whatever else writes
@@ -54,7 +55,6 @@ use crate::lane::{Lane, LaneState};
 use crate::mechanism::{Context, Protocol, change_tables, protocol};
 use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism, Options};
-use crate::pages::Pages;
 use crate::pool::set::Members;
 
 /// Transactions of an epoch, where commits are asynchronous.
@@ -80,7 +80,7 @@ pub(super) struct ByMechanism {
     /// are ordered before everything later.
     shared: Mutex<()>,
     mechanism: Mechanism,
-    /// What a recovery has found in the lanes.
+    /// What a recovery has found in the lanes, on each member.
     states: Box<[LaneState]>,
     /// The memory that all work on.
     medium: Arc<Medium>,
@@ -159,7 +159,8 @@ impl Inner {
     /// nothing has happened.
     ///
     /// # Errors
-    /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
+    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing has
+    /// happened. All others poison the pool.
     fn commit(
         &mut self,
         pool: &DirectPool,
@@ -173,7 +174,8 @@ impl Inner {
             Ok(()) => {}
             Err(error @ (Error::TooLarge { .. } | Error::NoMemory { .. })) => {
                 self.protocol.abort(&mut self.cx).map_err(|error| pool.poison(error))?;
-                return if matches!(error, Error::TooLarge { .. }) { Ok(false) } else { Err(error) };
+                let goes_by_records = matches!(error, Error::TooLarge { .. }) && pool.has_log();
+                return if goes_by_records { Ok(false) } else { Err(error) };
             }
             Err(error) => return Err(pool.poison(error)),
         }
@@ -216,7 +218,7 @@ impl ByMechanism {
     ) -> Result<ByMechanism, Error> {
         let beside_commands = members.for_commands(medium)?;
         let by = ByMechanism {
-            lanes: (0..lanes_at_once(options, head, medium)).map(|_| Alone::default()).collect(),
+            lanes: (0..lanes_at_once(options, head, medium, members)).map(|_| Alone::default()).collect(),
             lane_of: (0..SHARDS).map(|_| AtomicU8::new(0)).collect(),
             handed_out: Mutex::new(HandedOut { shards: 0, open: 1, most: 1 }),
             shared: Mutex::default(),
@@ -233,7 +235,7 @@ impl ByMechanism {
         // Where the processor makes the copies all of it goes through the cache, and drains look
         // for what the card has lost.
         let medium = if has_commands { beside_commands } else { by.medium.clone() };
-        let cx = Context { medium: medium.clone(), head: *head, pages: Pages::load(&medium, *head)?, lane };
+        let cx = Context { medium: medium.clone(), head: *head, pages: members.pages(&medium)?, lane };
         let first = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
         let most = if has_commands { by.lanes.len().min(MOST_ON_A_CARD) } else { by.lanes.len() };
         *by.lanes[0].0.inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
@@ -253,7 +255,8 @@ impl ByMechanism {
         let thread = head.lanes - 1 - at as u16;
         let ring = head.ring(thread);
         medium.backing().secure(std::iter::once(ring..ring + u64::from(head.ring_bytes)))?;
-        members.open_lane(options.engine, medium, thread, &self.states[usize::from(thread)..][..1])
+        let states = self.states.chunks(members.len()).nth(thread.into()).expect("each lane was recovered");
+        members.open_lane(options.engine, medium, thread, states)
     }
 
     /// The number of this thread's lane.
@@ -300,7 +303,7 @@ impl ByMechanism {
         if lane.executor.writes_around_the_cache() != with_commands {
             return Ok(None);
         }
-        let pages = Pages::load(&self.medium, pool.head)?;
+        let pages = pool.members.pages(&self.medium)?;
         let cx = Context { medium: self.medium.clone(), head: pool.head, pages, lane };
         Ok(Some(Inner { cx, protocol: protocol(self.mechanism, EPOCH), piece: Vec::new() }))
     }
@@ -316,7 +319,8 @@ impl ByMechanism {
     /// them nothing has happened, and the turn is the caller's.
     ///
     /// # Errors
-    /// [`Error::NoMemory`]: nothing has happened. All others poison the pool.
+    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing has
+    /// happened. All others poison the pool.
     pub fn commit<'p>(
         &'p self,
         pool: &'p DirectPool,
@@ -410,8 +414,10 @@ impl Drop for Unfinished<'_> {
 }
 
 /// Lanes by which commits go at the same time.
-fn lanes_at_once(options: &Options, head: &PoolHead, medium: &Medium) -> u16 {
-    let several = may_use_several_lanes(options) && !medium.backing().drains_for_all();
+fn lanes_at_once(options: &Options, head: &PoolHead, medium: &Medium, members: &Members) -> u16 {
+    // Over several cards commits that wait for each other are those of one lane, and what each
+    // member has to fence is known of one processor.
+    let several = may_use_several_lanes(options) && !medium.backing().drains_for_all() && members.len() == 1;
     if several { head.lanes.min(MOST_LANES) } else { 1 }
 }
 

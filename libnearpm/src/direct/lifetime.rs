@@ -28,12 +28,12 @@ use crate::error::{Error, Problem};
 use crate::events::event;
 use crate::heap::HeapLayout;
 use crate::heap::index::{Heap, Placement};
+use crate::heap::spans::Spread;
 use crate::heap::tables::{Bitmaps, HeapTables};
 use crate::memory::{Backing, Medium, Memory, View};
 use crate::options::{Mechanism, Mode, Options};
 use crate::pool::{self, Opening, PoolType, format};
 use crate::process::Process;
-use crate::recovery;
 
 const PAGE: u32 = PAGE_BYTES as u32;
 /// The rings that a mechanism uses have one part of so many of a new pool.
@@ -69,33 +69,44 @@ fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64
         .map(|object| object..object + heap.usable_bytes(object).unwrap_or(0))
 }
 
+/// What a new pool of `bytes` bytes has where nothing was said: one ring, small where no mechanism is
+/// to use it, but several where commits may go by more than one at the same time; spare pages for
+/// shadow paging alone.
+fn shape(options: &Options, bytes: u64, by_calls: bool) -> Options {
+    let share = bytes / RING_SHARE;
+    let lanes = match options.lanes {
+        None if options.ring_bytes.is_none() && !by_calls && by_mechanism::may_use_several_lanes(options) => {
+            (share / LEAST_OF_SEVERAL).clamp(1, by_mechanism::MOST_LANES.into())
+        }
+        _ => 1,
+    };
+    let ring = match options.mechanism {
+        None => MIN_RING_BYTES,
+        Some(_) => (share / lanes).clamp(MIN_RING_BYTES.into(), MOST_RING) as u32 / PAGE * PAGE,
+    };
+    Options {
+        lanes: options.lanes.or(Some(lanes as u16)),
+        ring_bytes: options.ring_bytes.or(Some(ring)),
+        spare_pages: options.spare_pages.or((options.mechanism != Some(Mechanism::Shadow)).then_some(0)),
+        ..options.clone()
+    }
+}
+
 impl PoolType for DirectPool {
     const BY_OFFSETS: bool = false;
 
-    /// One ring, small where no mechanism is to use it, but several where commits may go by more
-    /// than one at the same time; spare pages for shadow paging alone, sealed tables.
+    /// As [`shape`] says, with sealed tables.
     fn layout(options: &Options, bytes: u64, by_calls: bool) -> Result<PoolHead, Problem> {
-        let share = bytes / RING_SHARE;
-        let lanes = match options.lanes {
-            None if options.ring_bytes.is_none() && !by_calls && by_mechanism::may_use_several_lanes(options) => {
-                (share / LEAST_OF_SEVERAL).clamp(1, by_mechanism::MOST_LANES.into())
-            }
-            _ => 1,
-        };
-        let ring = match options.mechanism {
-            None => MIN_RING_BYTES,
-            Some(_) => (share / lanes).clamp(MIN_RING_BYTES.into(), MOST_RING) as u32 / PAGE * PAGE,
-        };
-        let shape = Options {
-            lanes: options.lanes.or(Some(lanes as u16)),
-            ring_bytes: options.ring_bytes.or(Some(ring)),
-            spare_pages: options.spare_pages.or((options.mechanism != Some(Mechanism::Shadow)).then_some(0)),
-            ..options.clone()
-        };
-        format::layout(&shape, bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
+        format::layout(&shape(options, bytes, by_calls), bytes).map(|head| PoolHead { version: SPAN_VERSION, ..head })
     }
 
-    fn start(Opening { request, medium, members, location }: Opening<'_>) -> Result<DirectPool, Error> {
+    /// One lane, whose ring on each member has its share of that.
+    fn layout_member(options: &Options, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
+        let options = Options { lanes: options.lanes.or(Some(1)), ..options.clone() };
+        format::layout_striped(&shape(&options, bytes, false), bytes, members)
+    }
+
+    fn start(Opening { request, medium, mut members, location }: Opening<'_>) -> Result<DirectPool, Error> {
         let options = request.options;
         let (medium, head) = (Arc::new(medium), *members.stripes.whole());
         let mode = mode_by_use::mode(request.mode(), options, &medium);
@@ -106,9 +117,11 @@ impl PoolType for DirectPool {
             Error::Corrupt { what, offset } => Problem::Corrupt { what, offset }.at(location),
             other => other,
         };
-        let (mut recovery, lanes) = recovery::recover(&medium, &head).map_err(named)?;
-        recovery::pages::bring_home(&medium, &head, &mut recovery).map_err(named)?;
-        let heap = load_heap(medium.backing(), &head, kept_chunks(&head), options.most_bytes());
+        let (recovery, lanes) = members.recover_home(&medium, location).map_err(named)?;
+        members.synchronise(options, &medium)?;
+        let has_log = members.len() == 1;
+        let kept = if has_log { kept_chunks(&head) } else { 0 };
+        let heap = load_heap(medium.backing(), &head, kept, options.most_bytes());
         // A card that has gone reads as ones, which are no tables.
         let heap = heap.map_err(|error| medium.backing().alive().err().unwrap_or_else(|| named(error)))?;
         if !options.read_only {
@@ -141,7 +154,7 @@ impl PoolType for DirectPool {
         };
         if options.read_only {
             medium.backing().freeze()?;
-        } else {
+        } else if has_log {
             // From here on there may be segments.
             medium.put_word(POOL_CONFIRMED, 0);
             // Unseen: the drains of the first one come in time, unless another thread makes it.
@@ -304,12 +317,14 @@ impl DirectPool {
         let lanes = shards.iter_mut().flat_map(|s| &mut s.lanes);
         let segments: Vec<_> = lanes.flat_map(|lane| lane.segments.drain(..)).collect();
         self.drop_segments(&segments)?;
-        self.medium.put_word(POOL_CONFIRMED, 0);
-        self.note_use(&shards);
-        // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses
-        // next is spoilt by a word that stays.
-        self.medium.drain()?;
-        self.medium.put_word(POOL_APPLIED, 0);
+        if self.has_log() {
+            self.medium.put_word(POOL_CONFIRMED, 0);
+            self.note_use(&shards);
+            // Unseen, all three: no cut falls into a close, and only a pool that shadow paging uses
+            // next is spoilt by a word that stays.
+            self.medium.drain()?;
+            self.medium.put_word(POOL_APPLIED, 0);
+        }
         self.medium.drain()?;
         if let Some(mechanism) = &mut mechanism {
             mechanism.close()?;
@@ -342,5 +357,5 @@ pub(super) fn load_heap(backing: &Backing, head: &PoolHead, kept: u64, most: u64
             Ok(())
         },
     )?;
-    Heap::build(&tables, kept, most, Placement::Apart)
+    Heap::build(&tables, kept, most, Placement::Apart(Spread::of(head)))
 }

@@ -111,7 +111,7 @@ fn explore(preemptions: usize, body: impl Fn(Arc<Heap>) + Send + Sync + 'static)
             Ok(())
         };
         let tables = HeapTables::load(HeapLayout::of(&head), Bitmaps::All, |range| vec![range], load);
-        let heap = tables.and_then(|tables| Heap::build(&tables, 0, 0, Placement::Apart));
+        let heap = tables.and_then(|tables| Heap::build(&tables, 0, 0, Placement::Apart(None)));
         body(Arc::new(heap.expect("the heap is sound")));
     });
 }

@@ -203,6 +203,11 @@ impl DirectPool {
     /// Makes bytes durable that the program has stored outside of transactions. Several ranges of
     /// one call share their fence. From a working copy they become durable all together or not at
     /// all, unless one of them has more than 64 KiB.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`],
+    /// [`Error::NoMemory`]; over several cards [`Error::TooLarge`] where a log ring has no room for
+    /// what becomes durable together: nothing has happened. What the medium refuses poisons the pool.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
         self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
@@ -216,11 +221,36 @@ impl DirectPool {
     }
 
     fn persist_by_mechanism(&self, by: &ByMechanism, ranges: &[Range<u64>]) -> Result<(), Error> {
+        if !self.has_log() {
+            return self.persist_in_parts(by, ranges);
+        }
         let store = |changes: &mut Changes<'_>| ranges.iter().try_for_each(|range| changes.store(range));
         let Some(mut turn) = by.commit(self, Durability::Durable, What::Shared, store)? else { return Ok(()) };
         turn.settle()?;
         self.persist_by_log(ranges)?;
         self.bring_home()
+    }
+
+    /// Without a log of records: what is to be there all together by one commit, and long ranges piece
+    /// by piece.
+    #[cold]
+    fn persist_in_parts(&self, by: &ByMechanism, ranges: &[Range<u64>]) -> Result<(), Error> {
+        let is_long = |range: &&Range<u64>| range.end - range.start > LONG_PERSIST;
+        let persist = |what: &mut dyn FnMut(&mut Changes<'_>) -> Result<(), Error>| -> Result<(), Error> {
+            let goes_past = by.commit(self, Durability::Durable, What::Shared, what)?;
+            assert!(goes_past.is_none(), "what has no room is refused");
+            Ok(())
+        };
+        let mut short = ranges.iter().filter(|range| !is_long(range)).peekable();
+        if short.peek().is_some() {
+            persist(&mut |changes| short.try_for_each(|range| changes.store(range)))?;
+        }
+        for range in ranges.iter().filter(is_long) {
+            for at in range.clone().step_by(LONG_PERSIST as usize) {
+                persist(&mut |changes| changes.store(&(at..range.end.min(at + LONG_PERSIST))))?;
+            }
+        }
+        Ok(())
     }
 
     /// As [`DirectPool::persist`], but only as much as persistent memory itself promises: when it

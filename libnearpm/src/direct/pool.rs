@@ -101,6 +101,13 @@ impl DirectPool {
         self.view.base()
     }
 
+    /// Whether it has a log of records: over several cards there is none, and what the mechanism has
+    /// no room for is refused.
+    #[inline]
+    pub(super) fn has_log(&self) -> bool {
+        self.members.len() == 1
+    }
+
     /// Bytes of the pool.
     pub fn bytes(&self) -> u64 {
         self.medium.bytes()

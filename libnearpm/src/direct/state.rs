@@ -95,7 +95,7 @@ impl State {
         self.differences = false;
         // In place old bytes are in the log before a call returns, and a commit adds words of
         // tables alone.
-        let has_room = pool.mode() == Mode::InPlace;
+        let has_room = pool.mode() == Mode::InPlace || !pool.has_log();
         self.room = if has_room { u64::MAX } else { pool.record_limit() - FIRST_ROOM };
     }
 

@@ -110,10 +110,6 @@ const REFUSALS: &[Refusal] = &[
         |request| !request.by_offsets && request.options.mode == Some(Mode::Offsets),
         "a DirectPool is reached by pointer; use Options::create and Options::open for Mode::Offsets",
     ),
-    (
-        |request| !request.by_offsets && request.medium_kind == MediumKind::Cards,
-        "a pool over several cards is reached by offsets alone; use Options::create and Options::open",
-    ),
     // Pools that are read, or whose changes are forgotten.
     (
         |request| request.is_new && request.is_shared(),
@@ -140,6 +136,11 @@ const REFUSALS: &[Refusal] = &[
     (
         |request| request.mode() == Mode::InPlace && request.mechanism().is_some(),
         "a mechanism brings commits of a working copy home, and Mode::InPlace has none; use Mode::WorkingCopy",
+    ),
+    (
+        |request| request.medium_kind == MediumKind::Cards && !request.has_mechanism(),
+        "records lie in the pool's own chunks, of which several cards have parts that no commit keeps together; use a \
+               mechanism (Options::mechanism), as Mechanism::Undo",
     ),
     (
         |request| {
@@ -273,13 +274,14 @@ mod tests {
                 let options = Options { mode, mechanism, engine, ..Options::new() };
                 let request = Request { options: &options, by_offsets: false, medium_kind, is_new: true, medium: None };
                 let is_in_place = mode == Some(Mode::InPlace);
-                let has_medium = if is_in_place {
-                    matches!(medium_kind, MediumKind::File | MediumKind::Memory)
+                let is_on_a_card = matches!(medium_kind, MediumKind::Card | MediumKind::Cards);
+                let has_medium = !is_in_place || !is_on_a_card;
+                let has_mechanism = if medium_kind == MediumKind::Cards {
+                    mechanism.is_some()
                 } else {
-                    medium_kind != MediumKind::Cards
+                    mechanism.is_none() || !is_in_place
                 };
-                let has_mechanism = mechanism.is_none() || !is_in_place;
-                let has_engine = mechanism.is_none() || engine != Engine::Card || medium_kind == MediumKind::Card;
+                let has_engine = mechanism.is_none() || engine != Engine::Card || is_on_a_card;
                 let can_be_had = has_medium && has_mechanism && has_engine;
                 assert_eq!(
                     refused(&request).is_none(),
@@ -289,7 +291,7 @@ mod tests {
 
                 let options = Options { mode: None, ..options.clone() };
                 let request = Request { options: &options, by_offsets: true, ..request };
-                let can_be_had = engine != Engine::Card || matches!(medium_kind, MediumKind::Card | MediumKind::Cards);
+                let can_be_had = engine != Engine::Card || is_on_a_card;
                 assert_eq!(
                     refused(&request).is_none(),
                     can_be_had,

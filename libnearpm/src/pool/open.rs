@@ -35,6 +35,11 @@ pub(crate) trait PoolType: Sized {
     /// waits for a device, and not an instruction.
     fn layout(options: &Options, bytes: u64, by_calls: bool) -> Result<PoolHead, Problem>;
 
+    /// The head of the first member of a new pool over several media, each of `bytes` bytes.
+    fn layout_member(options: &Options, bytes: u64, members: usize) -> Result<PoolHead, Problem> {
+        format::layout_striped(options, bytes, members)
+    }
+
     /// Recovers what the medium holds, and opens it.
     fn start(ground: Opening<'_>) -> Result<Self, Error>;
 
@@ -65,6 +70,11 @@ fn medium_kind_of(location: &Location) -> MediumKind {
 fn reach<P: PoolType>(options: &Options) -> Reach {
     // Who posts commands beside stores by pointer has a way of its own: `OnCard::for_commands`.
     Reach { caching: options.caching, commands: P::BY_OFFSETS }
+}
+
+/// Over several cards there is one medium, which each executor fences by what was done to it.
+fn reach_of_members(options: &Options) -> Reach {
+    Reach { caching: options.caching, commands: true }
 }
 
 /// The file itself, or a machine around it whose power fails.
@@ -151,8 +161,9 @@ fn prepare<P: PoolType>(request: Request<'_>, backing: Backing, head: PoolHead, 
 fn create_on_card<P: PoolType>(request: Request<'_>, name: &Name<'_>, bytes: u64) -> Result<P, Error> {
     let (options, reach, location) = (request.options, reach::<P>(request.options), name.location);
     if let Some(names) = Names::of(name.card, name.pool, location)? {
-        return names
-            .create(options, bytes, reach, |medium, members| P::start(Opening { request, medium, members, location }));
+        let first = |members| P::layout_member(options, bytes / members as u64, members);
+        let start = |medium, members| P::start(Opening { request, medium, members, location });
+        return names.create(options, first, reach_of_members(options), start);
     }
     let head = P::layout(options, bytes, false).map_err(|p| p.at(location))?;
     let start = |claimed| start_on_card(request, claimed, location);
@@ -181,12 +192,12 @@ pub(crate) fn open<P: PoolType>(options: &Options, location: &str) -> Result<P, 
             open_backing(request, backing, location)
         }
         Location::Card { card, pool } => {
-            let reach = reach::<P>(options);
             if let Some(names) = Names::of(&card, &pool, location)? {
-                return names.open(reach, |medium, members| P::start(Opening { request, medium, members, location }));
+                let start = |medium, members| P::start(Opening { request, medium, members, location });
+                return names.open(reach_of_members(options), start);
             }
             let name = Name { card: &card, pool: &pool, location };
-            OnCard::open(&name, reach, |claimed| start_on_card(request, claimed, location))
+            OnCard::open(&name, reach::<P>(options), |claimed| start_on_card(request, claimed, location))
         }
     }
 }
@@ -295,7 +306,7 @@ pub fn remove(location: &str) -> Result<(), Error> {
     match Location::parse(location)? {
         Location::File(path) => file::remove(Path::new(&path)),
         Location::Card { card, pool } => match Names::of(&card, &pool, location)? {
-            Some(names) => names.remove(reach::<Pool>(&Options::new()), location),
+            Some(names) => names.remove(reach_of_members(&Options::new()), location),
             None => on_card::remove(&Name { card: &card, pool: &pool, location }),
         },
     }

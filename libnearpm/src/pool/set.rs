@@ -17,7 +17,7 @@ use crate::memory::{Backing, Medium, Member, Memory, Striped};
 use crate::options::{Engine, Options, Synchronisation};
 use crate::pages::Pages;
 use crate::part::Part;
-use crate::recovery::{Recovery, recover, recover_lanes};
+use crate::recovery::{Recovery, pages, recover, recover_lanes};
 use crate::statistics::count;
 use crate::stripes::Stripes;
 
@@ -67,7 +67,8 @@ impl Members {
         !self.on_cards.is_empty()
     }
 
-    fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.heads.len()
     }
 
@@ -87,12 +88,42 @@ impl Members {
         if self.len() == 1 {
             let (report, lanes) = recover(whole, &self.heads[0])?;
             let lanes = lanes.into_iter().map(|state| vec![state]).collect();
-            return Ok((report, lanes, Pages::load(whole, self.heads[0])?));
+            return Ok((report, lanes, self.pages(whole)?));
         }
+        let (report, lanes) = self.recover_several(whole, location)?;
+        Ok((report, lanes, self.pages(whole)?))
+    }
+
+    fn recover_several(&self, whole: &Medium, location: &str) -> Result<(Recovery, Vec<Vec<LaneState>>), Error> {
         let (parts, mut report) = (self.parts(whole), Recovery::default());
         waiting::settle(&parts, &self.cards(), location, &mut report)?;
         let lanes = recover_lanes(&parts, &mut report)?;
-        Ok((report, lanes, Pages::load_striped(self.stripes, &parts)?))
+        Ok((report, lanes))
+    }
+
+    /// As [`Members::recover`], of a pool that is reached by pointer: every page comes home. The
+    /// states are in the order of lanes, and of members in each.
+    pub fn recover_home(&self, whole: &Medium, location: &str) -> Result<(Recovery, Vec<LaneState>), Error> {
+        if self.len() == 1 {
+            let (mut report, lanes) = recover(whole, &self.heads[0])?;
+            pages::bring_home(whole, &self.heads[0], &mut report)?;
+            return Ok((report, lanes));
+        }
+        let (mut report, lanes) = self.recover_several(whole, location)?;
+        for part in self.parts(whole) {
+            // Its pages, and the words that name them, are those of a pool of its own.
+            let own = PoolHead { member: 0, members: 0, stripe: 0, ..*part.head };
+            pages::bring_home(part.medium, &own, &mut report).map_err(|error| part.named(error))?;
+        }
+        Ok((report, lanes.into_iter().flatten().collect()))
+    }
+
+    /// Where the pages of a recovered pool are.
+    pub fn pages(&self, whole: &Medium) -> Result<Pages, Error> {
+        match &self.heads[..] {
+            [only] => Pages::load(whole, *only),
+            _ => Pages::load_striped(self.stripes, &self.parts(whole)),
+        }
     }
 
     fn cards(&self) -> Vec<Arc<Card>> {

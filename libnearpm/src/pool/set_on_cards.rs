@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nearpm_driver::Card;
+use nearpm_interface::media::PoolHead;
 
-use super::format;
 use super::on_card::{CARDS_JOINED_BY, Name, OnCard, Reach};
 use super::set::{Members, Memories, check_count, heads};
 use crate::error::{Error, Problem};
@@ -40,18 +40,16 @@ impl Names {
         self.cards.iter().zip(&self.locations).map(|(card, location)| Name { card, pool: &self.pool, location })
     }
 
-    /// Makes the members of a new pool of `bytes` bytes altogether. Nothing is left behind when
-    /// that or `start` fails.
+    /// Makes the members of a new pool, of which so many `first` gives the head of the first. Nothing
+    /// is left behind when that or `start` fails.
     pub fn create<P>(
         &self,
         options: &Options,
-        bytes: u64,
+        first: impl FnOnce(usize) -> Result<PoolHead, Problem>,
         reach: Reach,
         start: impl FnOnce(Medium, Members) -> Result<P, Error>,
     ) -> Result<P, Error> {
-        let members = self.cards.len();
-        let first = format::layout_striped(options, bytes / members as u64, members);
-        let mut first = first.map_err(|problem| problem.at(&self.locations[0]))?;
+        let mut first = first(self.cards.len()).map_err(|problem| problem.at(&self.locations[0]))?;
         self.alive()?;
         if options.id.is_none() {
             first.pool = self.free_id(first.pool)?;

@@ -21,7 +21,7 @@ impl Heap {
     pub fn build(tables: &HeapTables, kept: u64, most: u64, placement: Placement) -> Result<Heap, Error> {
         let layout = tables.layout;
         let (lowest, spread) = match placement {
-            Placement::Apart => (false, None),
+            Placement::Apart(spread) => (false, spread),
             Placement::Lowest(spread) => (true, spread),
         };
         let list = || if lowest { List::Lowest(BTreeSet::new()) } else { List::Newest(Vec::new()) };

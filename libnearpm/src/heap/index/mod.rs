@@ -66,11 +66,10 @@ pub(crate) enum Change {
 /// Where new objects go.
 pub(crate) enum Placement {
     /// Each thread has runs at hand, which are the longer the more there are of their size: threads
-    /// keep out of each other's way.
-    Apart,
+    /// keep out of each other's way. New chunks of a striped pool are spread over its members.
+    Apart(Option<Spread>),
     /// To the lowest place that is free, in runs as short as can be: the objects of one thread lie
-    /// close together, so that few lines and pages of a card change. New chunks of a striped pool
-    /// are spread over its members.
+    /// close together, so that few lines and pages of a card change. New chunks are spread as well.
     Lowest(Option<Spread>),
 }
 

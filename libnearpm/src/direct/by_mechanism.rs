@@ -20,13 +20,13 @@
 //! Exact bytes are written, never a line as the view has it: the rest of the line may hold what
 //! another transaction has not committed.
 //!
-//! What the log ring has no room for goes by records instead, except over several cards, where it is
-//! refused: a record, and the words that say which of them count, would have to lie on one. Records and ring entries must not
-//! name the same bytes at the same time, because a recovery carries the rings out first: so the
-//! mechanism is *settled* before (everything durable, nothing left to apply, no page saved, none
-//! moved), and the records are home before the next commit. The same holds for whatever else writes
-//! the medium past the mechanism (segments that are made or given back): it has the [`Turn`], and
-//! has settled.
+//! What the log ring has no room for goes by records instead, except over several cards, where it
+//! is refused: a record, and the words that say which of them count, would have to lie on one.
+//! Records and ring entries must not name the same bytes at the same time, because a recovery
+//! carries the rings out first: so the mechanism is *settled* before (everything durable, nothing
+//! left to apply, no page saved, none moved), and the records are home before the next commit. The
+//! same holds for whatever else writes the medium past the mechanism (segments that are made or
+//! given back): it has the [`Turn`], and has settled.
 //!
 //! Shadow paging moves pages of the medium, which nobody sees: the view has no part of the medium,
 //! not even the pages of a file that it has not changed. All that writes the medium past the
@@ -159,8 +159,8 @@ impl Inner {
     /// nothing has happened.
     ///
     /// # Errors
-    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing has
-    /// happened. All others poison the pool.
+    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing
+    /// has happened. All others poison the pool.
     fn commit(
         &mut self,
         pool: &DirectPool,
@@ -319,8 +319,8 @@ impl ByMechanism {
     /// them nothing has happened, and the turn is the caller's.
     ///
     /// # Errors
-    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing has
-    /// happened. All others poison the pool.
+    /// [`Error::NoMemory`], and [`Error::TooLarge`] where the pool has no log of records: nothing
+    /// has happened. All others poison the pool.
     pub fn commit<'p>(
         &'p self,
         pool: &'p DirectPool,

@@ -69,9 +69,9 @@ fn objects_in(heap: &Heap, range: &Range<u64>) -> impl Iterator<Item = Range<u64
         .map(|object| object..object + heap.usable_bytes(object).unwrap_or(0))
 }
 
-/// What a new pool of `bytes` bytes has where nothing was said: one ring, small where no mechanism is
-/// to use it, but several where commits may go by more than one at the same time; spare pages for
-/// shadow paging alone.
+/// What a new pool of `bytes` bytes has where nothing was said: one ring, small where no mechanism
+/// is to use it, but several where commits may go by more than one at the same time; spare pages
+/// for shadow paging alone.
 fn shape(options: &Options, bytes: u64, by_calls: bool) -> Options {
     let share = bytes / RING_SHARE;
     let lanes = match options.lanes {

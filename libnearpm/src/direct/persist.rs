@@ -207,7 +207,8 @@ impl DirectPool {
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::NotAllocated`], [`Error::ReadOnly`], [`Error::Forked`],
     /// [`Error::NoMemory`]; over several cards [`Error::TooLarge`] where a log ring has no room for
-    /// what becomes durable together: nothing has happened. What the medium refuses poisons the pool.
+    /// what becomes durable together: nothing has happened. What the medium refuses poisons the
+    /// pool.
     pub fn persist(&self, ranges: &[Range<u64>]) -> Result<(), Error> {
         self.admit(ranges)?;
         self.shards[slot()].lock().outside_bytes += bytes_of(ranges);
@@ -231,8 +232,8 @@ impl DirectPool {
         self.bring_home()
     }
 
-    /// Without a log of records: what is to be there all together by one commit, and long ranges piece
-    /// by piece.
+    /// Without a log of records: what is to be there all together by one commit, and long ranges
+    /// piece by piece.
     #[cold]
     fn persist_in_parts(&self, by: &ByMechanism, ranges: &[Range<u64>]) -> Result<(), Error> {
         let is_long = |range: &&Range<u64>| range.end - range.start > LONG_PERSIST;
@@ -285,8 +286,8 @@ impl DirectPool {
             return self.persist_by_mechanism(by, ranges);
         }
         // On a file each way synchronises once, and the log takes fewer blocks. Where records that
-        // are not home yet name the bytes, a recovery would write those over what goes home now; and
-        // where commits are not waited for, one of them may have freed what lay here.
+        // are not home yet name the bytes, a recovery would write those over what goes home now;
+        // and where commits are not waited for, one of them may have freed what lay here.
         if self.drain_is_a_call() || !self.commits_are_durable() {
             return self.persist_by_log(ranges);
         }

@@ -69,10 +69,6 @@ pub enum Kind {
     CardCheckpoint,
     /// Shadow paging by a card, epochs of three transactions.
     CardShadow,
-    /// A direct pool with a working copy on a card.
-    CardWorkingCopy,
-    /// The same, commits not waited for.
-    CardWorkingCopyAsynchronous,
     /// A direct pool with a working copy on a card, whose commits go home by the card's undo logs.
     CardWorkingCopyByUndo,
     /// The same by its redo logs.
@@ -119,7 +115,7 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 35] = [
+    pub const ALL: [Kind; 33] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
@@ -145,8 +141,6 @@ impl Kind {
         Kind::CardRedoAsynchronous,
         Kind::CardCheckpoint,
         Kind::CardShadow,
-        Kind::CardWorkingCopy,
-        Kind::CardWorkingCopyAsynchronous,
         Kind::CardWorkingCopyByUndo,
         Kind::CardWorkingCopyByRedo,
         Kind::CardWorkingCopyByCheckpoint,
@@ -195,8 +189,6 @@ impl Kind {
             | Kind::CardRedoAsynchronous
             | Kind::CardCheckpoint
             | Kind::CardShadow
-            | Kind::CardWorkingCopy
-            | Kind::CardWorkingCopyAsynchronous
             | Kind::CardWorkingCopyByUndo
             | Kind::CardWorkingCopyByRedo
             | Kind::CardWorkingCopyByCheckpoint
@@ -213,7 +205,6 @@ impl Kind {
     /// Whether programs reach it by pointer.
     pub fn is_direct(self) -> bool {
         matches!(self, Kind::WorkingCopy | Kind::WorkingCopyAsynchronous | Kind::InPlace)
-            || matches!(self, Kind::CardWorkingCopy | Kind::CardWorkingCopyAsynchronous)
             || self.writes_once()
             || self.grows()
             || self.is_c()
@@ -255,8 +246,7 @@ impl Kind {
             | Kind::WorkingCopyAsynchronous
             | Kind::WrittenOnceAsynchronous
             | Kind::CardUndoAsynchronous
-            | Kind::CardRedoAsynchronous
-            | Kind::CardWorkingCopyAsynchronous => Durability::Asynchronous,
+            | Kind::CardRedoAsynchronous => Durability::Asynchronous,
             _ => Durability::Durable,
         }
     }

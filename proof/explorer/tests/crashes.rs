@@ -175,8 +175,6 @@ each! {
     card_redo_asynchronous: CardRedoAsynchronous,
     card_checkpoint: CardCheckpoint,
     card_shadow: CardShadow,
-    card_working_copy: CardWorkingCopy,
-    card_working_copy_asynchronous: CardWorkingCopyAsynchronous,
     card_working_copy_by_undo: CardWorkingCopyByUndo,
     card_working_copy_by_redo: CardWorkingCopyByRedo,
     card_working_copy_by_checkpoint: CardWorkingCopyByCheckpoint,

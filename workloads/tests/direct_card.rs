@@ -131,6 +131,7 @@ fn create_with(location: &str, bytes: u64, options: &Options) -> Result<DirectPo
     poke(&pool, root, &[0; (SLOTS as usize + 1) * 8]);
     tx.set_root(root);
     tx.commit(&pool)?;
+    pool.wait_durable()?;
     Ok(pool)
 }
 
@@ -294,7 +295,8 @@ fn lives(computer: &Computer, (seed, by): (u64, By), bytes: u64, options: &Optio
                 cuts.0 += 1;
             }
         }
-        let mut interrupted = !machine.is_powered();
+        // An epoch that is open is taken back, whatever ended the process.
+        let mut interrupted = !machine.is_powered() || dies && by.durability == Durability::Asynchronous;
         let mut recovery_cut = rng.one_in(2);
         pool = loop {
             computer.unplug();

@@ -40,7 +40,8 @@ impl DirectPool {
         self.admit(std::slice::from_ref(&range))?;
         let (backing, in_place) = (self.medium.backing(), self.mode == Mode::InPlace);
         let goes_home = in_place || self.by_mechanism.is_none() && !self.are_logged(std::slice::from_ref(&range));
-        // Where commits are not waited for, one of them may have freed what lay here, and may be lost.
+        // Where commits are not waited for, one of them may have freed what lay here, and may be
+        // lost.
         if !goes_home || backing.drains_for_all() || !self.commits_are_durable() {
             return Ok(false);
         }

@@ -101,8 +101,8 @@ impl DirectPool {
         self.view.base()
     }
 
-    /// Whether it has a log of records: over several cards there is none, and what the mechanism has
-    /// no room for is refused.
+    /// Whether it has a log of records: over several cards there is none, and what the mechanism
+    /// has no room for is refused.
     #[inline]
     pub(super) fn has_log(&self) -> bool {
         self.members.len() == 1

@@ -227,8 +227,8 @@ impl Options {
     }
     /// What a commit waits for. By pointer, only a working copy of an ordinary file or on a card,
     /// and one with a mechanism, has asynchronous commits: elsewhere a fence is cheap, and belongs
-    /// to one processor. Durable commits of a working copy under [`Mechanism::Checkpoint`] end an epoch
-    /// each, asynchronous ones share them.
+    /// to one processor. Durable commits of a working copy under [`Mechanism::Checkpoint`] end an
+    /// epoch each, asynchronous ones share them.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self

@@ -237,7 +237,8 @@ impl Story {
     }
 
     /// Compares the pool with the operations that have returned; if the last may have been
-    /// `interrupted` by a power cut, with one more, and with as many fewer as nobody has waited for.
+    /// `interrupted` by a power cut, with one more, and with as many fewer as nobody has waited
+    /// for.
     fn verify(&mut self, pool: &DirectPool, before: u64, interrupted: bool) {
         let done = self.done.get();
         let least = if interrupted { self.acknowledged(before, done) } else { done };

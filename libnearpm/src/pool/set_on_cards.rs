@@ -40,8 +40,8 @@ impl Names {
         self.cards.iter().zip(&self.locations).map(|(card, location)| Name { card, pool: &self.pool, location })
     }
 
-    /// Makes the members of a new pool, of which so many `first` gives the head of the first. Nothing
-    /// is left behind when that or `start` fails.
+    /// Makes the members of a new pool, of which so many `first` gives the head of the first.
+    /// Nothing is left behind when that or `start` fails.
     pub fn create<P>(
         &self,
         options: &Options,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nearpm::direct::DirectPool;
 use nearpm::memory::{Memory, TestMemory};
+use nearpm::prelude::{PBTreeMap, Persistent, Store};
 use nearpm::{Engine, Error, Mechanism, Options, Pool, Problem, Synchronisation, cards, list, remove};
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::{Card, CardOptions};
@@ -19,9 +20,16 @@ struct Registered {
 
 impl Registered {
     fn new(cards: usize) -> Registered {
-        let mocks = (0..cards as u64).map(|seed| {
-            MockCard::new(MockOptions { pm_bytes: 8 << 20, seed, evict_one_in: 100, ..MockOptions::default() })
-        });
+        Registered::with(vec![vec![0; Registered::CARD_BYTES]; cards])
+    }
+
+    const CARD_BYTES: usize = 8 << 20;
+
+    /// Cards that power up with these memories.
+    fn with(memories: Vec<Vec<u8>>) -> Registered {
+        let options =
+            |seed| MockOptions { pm_bytes: Registered::CARD_BYTES, seed, evict_one_in: 100, ..MockOptions::default() };
+        let mocks = (0..).zip(memories).map(|(seed, memory)| MockCard::with_medium(options(seed), memory));
         let mocks: Vec<_> = mocks.collect();
         let open = |mock: &MockCard| Card::open(Arc::new(mock.clone()), CardOptions::default()).unwrap();
         Registered { names: mocks.iter().map(|mock| cards::Registered::new(Arc::new(open(mock)))).collect(), mocks }
@@ -159,6 +167,43 @@ fn only_pools_with_a_mechanism_are_striped() {
     let object = pool.tx(|tx| tx.alloc(64)).unwrap();
     assert!(matches!(problem(pool.store(object, &[1])).1, Problem::BadOption { .. }));
     assert!(matches!(problem(pool.undolog_create(0, object, 8)).1, Problem::BadOption { .. }));
+}
+
+/// The root of a typed pool.
+#[derive(Clone, Copy, Persistent)]
+#[repr(C)]
+struct Root {
+    map: PBTreeMap<u64, [u8; 128]>,
+}
+
+/// Typed objects lie on several cards as on one: what a map held when its pool was closed, or when
+/// the power went, it holds when it is opened again.
+#[test]
+fn a_typed_map_is_whole_over_several_cards() {
+    for mechanism in Mechanism::ALL {
+        let cards = Registered::new(2);
+        let (both, options) = (cards.on(&[0, 1], "p"), options().mechanism(mechanism));
+        let pool = DirectPool::create(&both, 2 * MEMBER_BYTES, &options).unwrap();
+        let map = pool.tx(|tx| tx.root_or_zeroed::<Root>()).unwrap().map();
+        for key in 0..1500 {
+            pool.tx(|tx| map.insert(tx, &(key * 7 % 1500), [key as u8; 128])).unwrap();
+        }
+        pool.tx(|tx| map.remove(tx, &3)).unwrap();
+        let images: Vec<Vec<u8>> = cards.mocks.iter().map(MockCard::power_cut).collect();
+        drop(pool);
+        let after = Registered::with(images);
+        let pool = DirectPool::open(&after.on(&[0, 1], "p"), &options).unwrap();
+        let map = pool.tx(|tx| tx.root_or_zeroed::<Root>()).unwrap().map();
+        pool.tx(|tx| {
+            for key in 0..1500 {
+                let expected = (key * 7 % 1500 != 3).then_some([key as u8; 128]);
+                assert_eq!(map.get(tx, &(key * 7 % 1500))?, expected, "{mechanism:?}: {key}");
+            }
+            Ok(())
+        })
+        .unwrap();
+        pool.close().unwrap();
+    }
 }
 
 #[test]

@@ -415,8 +415,7 @@ impl Drop for Unfinished<'_> {
 
 /// Lanes by which commits go at the same time.
 fn lanes_at_once(options: &Options, head: &PoolHead, medium: &Medium, members: &Members) -> u16 {
-    // Over several cards commits that wait for each other are those of one lane, and what each
-    // member has to fence is known of one processor.
+    // Over several cards the commits that wait for each other are those of one lane.
     let several = may_use_several_lanes(options) && !medium.backing().drains_for_all() && members.len() == 1;
     if several { head.lanes.min(MOST_LANES) } else { 1 }
 }

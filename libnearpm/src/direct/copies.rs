@@ -40,9 +40,7 @@ impl DirectPool {
         self.admit(std::slice::from_ref(&range))?;
         let (backing, in_place) = (self.medium.backing(), self.mode == Mode::InPlace);
         let goes_home = in_place || self.by_mechanism.is_none() && !self.are_logged(std::slice::from_ref(&range));
-        // Where commits are not waited for, one of them may have freed what lay here, and may be
-        // lost.
-        if !goes_home || backing.drains_for_all() || !self.commits_are_durable() {
+        if !goes_home || !self.may_pass_the_log() {
             return Ok(false);
         }
         let mut at = range.start;

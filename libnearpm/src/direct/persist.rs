@@ -246,9 +246,11 @@ impl DirectPool {
         if short.peek().is_some() {
             persist(&mut |changes| short.try_for_each(|range| changes.store(range)))?;
         }
+        // A piece lies in one page more than it has, each of which may be copied whole.
+        let piece = LONG_PERSIST.min(u64::from(self.head.ring_bytes) / 4);
         for range in ranges.iter().filter(is_long) {
-            for at in range.clone().step_by(LONG_PERSIST as usize) {
-                persist(&mut |changes| changes.store(&(at..range.end.min(at + LONG_PERSIST))))?;
+            for at in range.clone().step_by(piece as usize) {
+                persist(&mut |changes| changes.store(&(at..range.end.min(at + piece))))?;
             }
         }
         Ok(())
@@ -285,10 +287,9 @@ impl DirectPool {
         if let Some(by) = &self.by_mechanism {
             return self.persist_by_mechanism(by, ranges);
         }
-        // On a file each way synchronises once, and the log takes fewer blocks. Where records that
-        // are not home yet name the bytes, a recovery would write those over what goes home now;
-        // and where commits are not waited for, one of them may have freed what lay here.
-        if self.drain_is_a_call() || !self.commits_are_durable() {
+        // Where records that are not home yet name the bytes, a recovery would write those over
+        // what goes home now.
+        if !self.may_pass_the_log() {
             return self.persist_by_log(ranges);
         }
         if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {

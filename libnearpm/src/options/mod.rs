@@ -117,7 +117,8 @@ pub enum Durability {
     Durable,
     /// It returns when the commit is ordered before everything later. The next durable commit or
     /// [`crate::Pool::persist`] on the pool acknowledges it; until then a power cut may take it
-    /// back, together with every later transaction.
+    /// back, together with every later transaction. Under checkpointing and shadow paging so may
+    /// the end of a process that does not close the pool.
     Asynchronous,
 }
 

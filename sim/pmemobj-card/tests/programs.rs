@@ -221,7 +221,7 @@ fn lose_nothing_acknowledged(mechanism: &'static str, cuts: u64) {
 fn power_cuts_among_asynchronous_commits_leave_a_prefix() {
     let (operations, cuts) = if nearpm_tier::thorough() { (200, 700) } else { (60, 24) };
     let mut lost = 0;
-    for mechanism in MECHANISMS {
+    for mechanism in MECHANISMS.into_iter().chain(["record"]) {
         let Some(rig) = Rig::waiting("power_cut", Library::SimulatedCard, mechanism, "asynchronous") else { return };
         let never = format!("cycle={}", u64::MAX);
         let (End::Whole(cycles), 0) = rig.cut_and_lost(1, operations, &never) else {

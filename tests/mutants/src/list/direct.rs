@@ -1,6 +1,6 @@
 //! Faults of direct pools.
 
-use super::{explorer, library, unit};
+use super::{explorer, library, programs, unit};
 use crate::Mutant;
 
 const APPEND: &str = "libnearpm/src/direct/append.rs";
@@ -280,5 +280,26 @@ pub const MUTANTS: &[Mutant] = &[
         find: "let ready = make(more + made.min(spared).max(LEAST_SPARE))",
         with: "let ready = make(more + if FAULT { LEAST_SPARE } else { made.min(spared).max(LEAST_SPARE) })",
         tests: unit("looks_at_itself_a_few_times"),
+    },
+    Mutant {
+        breaks: "an asynchronous commit on a card is not ordered before what another thread's drain waits for",
+        file: APPEND,
+        find: "if !self.drain_is_a_call() {\n",
+        with: "if !(FAULT || self.drain_is_a_call()) {\n",
+        tests: programs("direct_card", "any_order"),
+    },
+    Mutant {
+        breaks: "new objects go home where a commit that nobody has waited for has freed others",
+        file: TRANSACTION,
+        find: "if !state.home.is_empty() && !pool.commits_are_durable() {",
+        with: "if !FAULT && !state.home.is_empty() && !pool.commits_are_durable() {",
+        tests: unit("step_tests"),
+    },
+    Mutant {
+        breaks: "on a card an asynchronous commit is waited for all the same",
+        file: APPEND,
+        find: "backing.drains_for_all() || backing.is_read_back())",
+        with: "backing.drains_for_all() || !FAULT && backing.is_read_back())",
+        tests: programs("direct_card", "commits_that_nobody_waits_for"),
     },
 ];

@@ -40,6 +40,11 @@ const fn explorer(target: &'static str, filter: &'static str) -> Tests {
     Tests { package: "nearpm-explorer", target, filter }
 }
 
+/// Tests of the evaluation's programs on cards.
+const fn programs(target: &'static str, filter: &'static str) -> Tests {
+    Tests { package: "nearpm-workloads", target, filter }
+}
+
 /// Integration tests of the library.
 const fn library(target: &'static str, filter: &'static str) -> Tests {
     Tests { package: "nearpm", target, filter }

@@ -1,12 +1,13 @@
 //! Faults of pools over several cards.
 
-use super::{library, unit};
+use super::{library, programs, unit};
 use crate::Mutant;
 
 const SET: &str = "libnearpm/src/pool/set.rs";
 const ON_CARDS: &str = "libnearpm/src/pool/set_on_cards.rs";
 const WAITING: &str = "libnearpm/src/pool/waiting.rs";
 const EXECUTOR: &str = "libnearpm/src/executor/striped.rs";
+const BY_MECHANISM: &str = "libnearpm/src/direct/by_mechanism.rs";
 
 pub const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -57,5 +58,19 @@ pub const MUTANTS: &[Mutant] = &[
         find: "at += value.len();\n        if entry.member == member {",
         with: "if !FAULT || entry.member == member {\n            at += value.len();\n        }\n        if entry.member == member {",
         tests: library("striped", "objects_over_several_stripes_are_whole"),
+    },
+    Mutant {
+        breaks: "of a pool by pointer the pages of the first member alone come home",
+        file: SET,
+        find: "for part in self.parts(whole) {\n            // Its pages",
+        with: "for part in self.parts(whole).into_iter().take(if FAULT { 1 } else { usize::MAX }) {\n            // Its pages",
+        tests: programs("direct_card", "nothing_acknowledged_is_lost_on_several_cards"),
+    },
+    Mutant {
+        breaks: "what a ring has no room for goes by records over several cards",
+        file: BY_MECHANISM,
+        find: "matches!(error, Error::TooLarge { .. }) && pool.has_log();",
+        with: "matches!(error, Error::TooLarge { .. }) && (FAULT || pool.has_log());",
+        tests: programs("direct_card", "what_has_no_room_is_refused_on_several_cards"),
     },
 ];

@@ -247,13 +247,16 @@ impl Story {
         (before..least).for_each(|number| advance(&mut self.model, operation(self.seed, number)));
         let found = contents(pool);
         let most = done + u64::from(interrupted);
-        self.done.set(least);
-        while found != self.model && self.done.get() < most {
-            advance(&mut self.model, operation(self.seed, self.done.get()));
-            self.done.set(self.done.get() + 1);
+        // The last one that looks so: some operations change nothing.
+        let mut last = (found == self.model).then_some(least);
+        let mut model = self.model.clone();
+        for number in least..most {
+            advance(&mut model, operation(self.seed, number));
+            last = if found == model { Some(number + 1) } else { last };
         }
-        self.lost += done.saturating_sub(self.done.get());
-        assert!(found == self.model, "seed {}: no state after {least} to {most} operations", self.seed);
+        let last = last.unwrap_or_else(|| panic!("seed {}: no state after {least} to {most} operations", self.seed));
+        (self.model, self.lost) = (found, self.lost + done.saturating_sub(last));
+        self.done.set(last);
     }
 }
 

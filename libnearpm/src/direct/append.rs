@@ -14,8 +14,7 @@ use super::shard::{ShardGuard, ShardState};
 use super::truncate::sizes;
 use super::{DirectPool, Mode};
 use crate::error::Error;
-use crate::memory::Medium;
-use crate::options::{Durability, Options};
+use crate::options::Durability;
 
 /// What becomes of the records.
 #[derive(Clone, Copy)]
@@ -25,14 +24,6 @@ struct Fate {
     durable: bool,
     /// Long ones go home at once.
     at_home: bool,
-}
-
-/// See [`DirectPool::commits_are_durable`].
-pub(super) fn commits_are_durable(options: &Options, mode: Mode, medium: &Medium) -> bool {
-    let backing = medium.backing();
-    options.durability == Durability::Durable
-        || mode == Mode::InPlace
-        || !(backing.drains_for_all() || backing.is_read_back())
 }
 
 impl DirectPool {
@@ -46,23 +37,20 @@ impl DirectPool {
     }
 
     /// Whether a commit by records that has returned survives. Where a fence is that of one
-    /// processor, no other can make an asynchronous commit durable; behind a link, which a fence
-    /// orders for everybody, every drain can.
+    /// processor, no other can make an asynchronous commit durable. Behind a link, where a fence
+    /// orders for everybody, every drain can; and what goes home later cannot be durable before the
+    /// commit that has freed its place.
     pub(super) fn commits_are_durable(&self) -> bool {
-        commits_are_durable(&self.options, self.mode, &self.medium)
+        let backing = self.medium.backing();
+        self.options.durability == Durability::Durable
+            || self.mode == Mode::InPlace
+            || !(backing.drains_for_all() || backing.is_read_back())
     }
 
     /// Whether a drain is a call that waits for a device, as of an ordinary file, and not an
     /// instruction.
     pub(super) fn drain_is_a_call(&self) -> bool {
         self.medium.backing().drains_for_all()
-    }
-
-    /// Whether bytes may go home past the log of records. On a file each way synchronises once, and
-    /// the log takes fewer blocks; and where commits are not waited for, one of them may have freed
-    /// what lay there, and may be lost.
-    pub(super) fn may_pass_the_log(&self) -> bool {
-        !self.drain_is_a_call() && self.commits_are_durable()
     }
 
     /// Appends undo records and makes them durable. Gives the number of the first one.
@@ -144,7 +132,8 @@ impl DirectPool {
             }
         } else {
             if !self.drain_is_a_call() {
-                // From here on a drain by whatever thread waits for them.
+                // From here on a drain by whatever thread waits for them, and they come before all
+                // that is stored later.
                 shard.tally.fences += 1;
                 self.medium.backing().fence().map_err(|error| self.poison(error))?;
             }
@@ -185,7 +174,7 @@ impl DirectPool {
     pub(super) fn make_homeable(&self, ranges: impl Iterator<Item = Range<u64>> + Clone) -> Result<bool, Error> {
         // The drain behind the copy is worth more than the bytes that a truncation reads again,
         // where it is a call.
-        if self.mode == Mode::InPlace || !self.may_pass_the_log() {
+        if self.mode == Mode::InPlace || !self.commits_are_durable() || self.drain_is_a_call() {
             return Ok(false);
         }
         let long = ranges.filter(|range| range.end - range.start >= LONG_RANGE);

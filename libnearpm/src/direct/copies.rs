@@ -40,7 +40,7 @@ impl DirectPool {
         self.admit(std::slice::from_ref(&range))?;
         let (backing, in_place) = (self.medium.backing(), self.mode == Mode::InPlace);
         let goes_home = in_place || self.by_mechanism.is_none() && !self.are_logged(std::slice::from_ref(&range));
-        if !goes_home || !self.may_pass_the_log() {
+        if !goes_home || backing.drains_for_all() {
             return Ok(false);
         }
         let mut at = range.start;

@@ -9,7 +9,6 @@ use nearpm_interface::record::{POOL_APPLIED, POOL_CONFIRMED};
 use nearpm_interface::seal;
 
 use super::DirectPool;
-use super::append::commits_are_durable;
 use super::by_mechanism::{self, ByMechanism};
 use super::carry::Carry;
 use super::known::Known;
@@ -172,7 +171,7 @@ impl PoolType for DirectPool {
         let pool = DirectPool {
             writes_once,
             once_from: if writes_once { options.write_once_from.unwrap_or(once::LEAST) } else { u64::MAX },
-            logged_new: if by_calls || !commits_are_durable(options, mode, &medium) { LOGGED_NEW } else { 0 },
+            logged_new: if by_calls { LOGGED_NEW } else { 0 },
             known: Known::default(),
             populated: AtomicU64::new(if options.prefault { medium.bytes() } else { 0 }),
             view,

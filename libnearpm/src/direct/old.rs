@@ -53,9 +53,10 @@ impl Transaction {
         let state = self.state();
         let is_much = state.saved.len() as u64 + (range.end - range.start) > MOST_SAVED as u64
             || !state.has_room(range_bytes(range));
-        let by_fences = pool.mode() == Mode::WorkingCopy && pool.may_pass_the_log() && pool.by_mechanism.is_none();
+        let by_fences = pool.mode() == Mode::WorkingCopy && !pool.drain_is_a_call() && pool.by_mechanism.is_none();
         // What it was promised is for records of new bytes.
-        is_much && by_fences && !state.promised
+        // Nor do these records say which asynchronous commits they depend on.
+        is_much && by_fences && pool.commits_are_durable() && !state.promised
     }
 
     /// Writes the old bytes of a range to the log. `false`: it has no room, and they are kept as

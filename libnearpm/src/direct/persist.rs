@@ -124,7 +124,7 @@ impl DirectPool {
     }
 
     /// Writes bytes home that nobody refers to yet; they are durable with the next drain. Every
-    /// commit that has freed what lay here is durable.
+    /// commit that has freed what lay here is durable, or is ordered before this.
     #[cfg_attr(test, track_caller)]
     pub(super) fn write_home(&self, range: &Range<u64>) -> Result<(), Error> {
         self.write_past_log(range, Copied::Covered)
@@ -287,9 +287,9 @@ impl DirectPool {
         if let Some(by) = &self.by_mechanism {
             return self.persist_by_mechanism(by, ranges);
         }
-        // Where records that are not home yet name the bytes, a recovery would write those over
-        // what goes home now.
-        if !self.may_pass_the_log() {
+        // On a file each way synchronises once, and the log takes fewer blocks. Where records that
+        // are not home yet name the bytes, a recovery would write those over what goes home now.
+        if self.drain_is_a_call() {
             return self.persist_by_log(ranges);
         }
         if self.are_logged(ranges) && !self.bring_often_logged_home(ranges)? {

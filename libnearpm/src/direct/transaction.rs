@@ -344,11 +344,6 @@ impl Transaction {
         if pool.writes_once {
             pool.write_once(&mut state.home, &mut state.sums)?;
         } else {
-            if !state.home.is_empty() && !pool.commits_are_durable() {
-                // They may lie where a commit that nobody has waited for has freed an object, which
-                // must keep its bytes while it may live again.
-                pool.wait_for_records()?;
-            }
             state.home.iter().try_for_each(|range| pool.write_home(range))?;
         }
         // What the commit record does not hold is durable before it.

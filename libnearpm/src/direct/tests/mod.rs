@@ -1,6 +1,7 @@
 //! Power cuts of direct pools, at stores, write-backs and fences, in both modes, and again in the
 //! recovery.
 
+mod behind_a_link;
 mod differences;
 mod failures;
 mod fragmentation;

@@ -286,20 +286,13 @@ pub const MUTANTS: &[Mutant] = &[
         file: APPEND,
         find: "if !self.drain_is_a_call() {\n",
         with: "if !(FAULT || self.drain_is_a_call()) {\n",
-        tests: programs("direct_card", "any_order"),
-    },
-    Mutant {
-        breaks: "new objects go home where a commit that nobody has waited for has freed others",
-        file: TRANSACTION,
-        find: "if !state.home.is_empty() && !pool.commits_are_durable() {",
-        with: "if !FAULT && !state.home.is_empty() && !pool.commits_are_durable() {",
-        tests: unit("step_tests"),
+        tests: unit("a_commit_waits_or_is_ordered"),
     },
     Mutant {
         breaks: "on a card an asynchronous commit is waited for all the same",
         file: APPEND,
         find: "backing.drains_for_all() || backing.is_read_back())",
-        with: "backing.drains_for_all() || !FAULT && backing.is_read_back())",
+        with: "backing.drains_for_all() || (!FAULT && backing.is_read_back()))",
         tests: programs("direct_card", "commits_that_nobody_waits_for"),
     },
 ];

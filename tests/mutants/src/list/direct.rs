@@ -67,8 +67,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a commit is acknowledged before its record is durable",
         file: APPEND,
-        find: "if durable {\n            shard.tally.fences += 1;",
-        with: "if durable && !FAULT {\n            shard.tally.fences += 1;",
+        find: "self.medium.backing().drain().map_err(|error| self.poison(error))?;\n            if self.writes_once {",
+        with: "if !FAULT { self.medium.backing().drain().map_err(|error| self.poison(error))?; }\n            if self.writes_once {",
         tests: unit("direct::tests::a_working_copy"),
     },
     Mutant {

@@ -14,11 +14,8 @@ use nearpm::{Durability, Engine, Error, Mechanism, Options, Problem, Synchronisa
 use nearpm_driver::mock::{MockCard, MockOptions};
 use nearpm_driver::pci::PciFunction;
 use nearpm_driver::{Card, CardOptions};
-use nearpm_interface::geometry::POOLS_BASE;
-use nearpm_sim::core::{CardCore, Medium};
-use nearpm_sim::host::{Cut, Parameters};
-use nearpm_sim::machine::{Machine, until_power_cut};
-use nearpm_sim::model::{Config, ModelCard};
+use nearpm_sim::host::Cut;
+use nearpm_sim::machine::{Socket, until_power_cut};
 use nearpm_sim::rng::Rng;
 
 const POOL_BYTES: u64 = 1 << 20;
@@ -260,10 +257,6 @@ impl Story {
     }
 }
 
-fn power(medium: Medium) -> Box<dyn CardCore> {
-    Box::new(ModelCard::new(Config::default(), medium))
-}
-
 /// Opens a card and makes it known.
 fn plug(name: &str, function: Arc<dyn PciFunction>) -> Result<(), nearpm_driver::CardError> {
     let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
@@ -390,7 +383,8 @@ fn over_several(by: By, engine: Engine, seed: u64) -> Options {
 fn nothing_acknowledged_is_lost_on_several_cards() {
     let seeds = if nearpm_tier::thorough() { 200 } else { 4 };
     for mechanism in MECHANISMS {
-        for (cards, engine) in [2, 4].into_iter().flat_map(|cards| [(cards, Engine::Card), (cards, Engine::Cpu)]) {
+        for (cards, engine) in [2, 4, 8].into_iter().flat_map(|cards| [(cards, Engine::Card), (cards, Engine::Cpu)]) {
+            let seeds = if cards == 8 { seeds / 2 } else { seeds };
             let mut all = Lives::default();
             for seed in 0..seeds {
                 let by = By::mechanism(mechanism);
@@ -404,6 +398,30 @@ fn nothing_acknowledged_is_lost_on_several_cards() {
             }
             println!("{mechanism:?}, {cards} cards, {engine:?}: {all:?}");
             assert!(all.work >= seeds && all.opening > seeds / 2, "only {all:?}");
+        }
+    }
+}
+
+/// A card that does not come back is named, the others are as the cut left them, and everything
+/// that was acknowledged is there when it is back.
+#[test]
+fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
+    for (seed, mechanism) in (0..).zip(MECHANISMS) {
+        for (away, socket) in [(0, Socket::Absent), (2, Socket::Silent)] {
+            let by = By::mechanism(mechanism);
+            let name = format!("direct-away-{}-{away}", mechanism.name());
+            let computer = Computer::new(Cards::MODEL, name, seed, 3, MEMBER_BYTES);
+            let options = over_several(by, Engine::Card, seed);
+            computer.plug();
+            let pool = create_with(&computer.pool(), 3 * MEMBER_BYTES, &options).unwrap();
+            let mut story = Story::new(seed, by);
+            computer.machine.arm_cut(Cut::AtAccess(700), seed);
+            let end = until_power_cut(|| story.run(&pool, 100).and_then(|()| pool.close()));
+            assert!(end.is_err(), "{mechanism:?}: the power fails while it works");
+            computer.refuses_without(away, socket, |location| DirectPool::open(location, &options));
+            let pool = DirectPool::open(&computer.pool(), &options).unwrap();
+            story.verify(&pool, 0, true, true);
+            pool.close().unwrap();
         }
     }
 }
@@ -430,6 +448,8 @@ fn lose_nothing_on_the_model(seeds: u64, by: By) {
 /// Threads whose commits go by lanes of their own, or by one that two share.
 const CORES: u64 = 4;
 const LANES: u16 = 3;
+/// Bytes of a card that they work on.
+const CORES_BYTES: u64 = 4 << 20;
 /// Bytes of a thread's part of the root: the offset of its object, and two words.
 const SHARE: u64 = 24;
 const OBJECT: u64 = 64;
@@ -451,19 +471,13 @@ fn count_up(pool: &DirectPool, core: u64, number: u64) -> Result<(), Error> {
     tx.commit(pool)
 }
 
-/// Several cores on one pool until the power fails. Gives whether it did.
-fn cores_on_the_model(seed: u64) -> bool {
-    const BYTES: u64 = 4 << 20;
-    let by = By::mechanism(Mechanism::Undo);
-    let name = card_name("cores", by, seed);
-    let location = format!("card:{name}/p");
-    let machine = Machine::new(
-        Parameters::default().adversarial(seed),
-        &power,
-        Medium::blank((POOLS_BASE + BYTES).next_multiple_of(2 << 20) as usize),
-    );
-    plug(&name, Arc::new(machine.function())).unwrap();
-    let pool = DirectPool::create(&location, BYTES, &options(by).lanes(LANES)).unwrap();
+/// Several cores on one pool, over so many cards, until the power fails. Gives whether it did.
+fn cores_on_the_model((seed, by): (u64, By), cards: usize, options: &Options) -> bool {
+    let name = format!("{}-{cards}", card_name("cores", by, seed));
+    let computer = Computer::new(Cards::MODEL, name, seed, cards, CORES_BYTES);
+    let (location, machine) = (computer.pool(), &computer.machine);
+    computer.plug();
+    let pool = DirectPool::create(&location, cards as u64 * CORES_BYTES, options).unwrap();
     let mut tx = pool.begin().unwrap();
     let root = tx.alloc(&pool, CORES * SHARE).unwrap().offset;
     for core in 0..CORES {
@@ -480,7 +494,7 @@ fn cores_on_the_model(seed: u64) -> bool {
     machine.arm_cut(Cut::AtAccess(rng.below(3000)), rng.bits());
     let acknowledged: Vec<_> = (0..CORES).map(|_| AtomicU64::new(0)).collect();
     let works = (0..CORES).zip(&acknowledged).map(|(core, acknowledged)| {
-        let (pool, machine) = (&pool, &machine);
+        let pool = &pool;
         move || {
             until_power_cut(|| {
                 (1..=60).try_for_each(|number| {
@@ -497,12 +511,12 @@ fn cores_on_the_model(seed: u64) -> bool {
     let was_cut = !machine.is_powered();
     let _ = until_power_cut(|| drop(pool));
     assert!(was_cut || ends.iter().all(|end| matches!(end, Ok(Ok(())))), "{ends:?}");
-    cards::unregister(&name);
+    computer.unplug();
     if was_cut {
-        machine.power_up(&power);
+        computer.power_on();
     }
-    plug(&name, Arc::new(machine.function())).unwrap();
-    let pool = open(&location, by).unwrap();
+    computer.plug();
+    let pool = DirectPool::open(&location, options).unwrap();
     let mut named = vec![pool.root()];
     for (core, acknowledged) in (0..CORES).zip(acknowledged) {
         let at = pool.root() + core * SHARE;
@@ -516,16 +530,30 @@ fn cores_on_the_model(seed: u64) -> bool {
     let found = std::iter::successors(pool.next_object(0), |&object| pool.next_object(object));
     assert_eq!(found.collect::<Vec<_>>(), named, "seed {seed}: an object is lost or was never there");
     pool.close().unwrap();
-    cards::unregister(&name);
     was_cut
 }
 
 #[test]
 fn threads_with_lanes_of_their_own_lose_nothing_acknowledged_on_a_simulated_card() {
     let seeds = if nearpm_tier::thorough() { 1000 } else { 40 };
-    let cuts = (0..seeds).filter(|&seed| cores_on_the_model(seed)).count() as u64;
+    let by = By::mechanism(Mechanism::Undo);
+    let options = options(by).lanes(LANES);
+    let cuts = (0..seeds).filter(|&seed| cores_on_the_model((seed, by), 1, &options)).count() as u64;
     println!("{cuts} power cuts");
     assert!(cuts > seeds / 3, "only {cuts} cuts");
+}
+
+/// Over several cards they have one lane, whose ring lies on each.
+#[test]
+fn threads_lose_nothing_acknowledged_on_several_cards() {
+    let seeds = if nearpm_tier::thorough() { 200 } else { 6 };
+    for mechanism in MECHANISMS {
+        let by = By::mechanism(mechanism);
+        let is_cut = |&seed: &u64| cores_on_the_model((seed, by), 2, &over_several(by, Engine::Card, seed));
+        let cuts = (0..seeds).filter(is_cut).count() as u64;
+        println!("{mechanism:?}: {cuts} power cuts");
+        assert!(cuts >= seeds / 3, "{mechanism:?}: only {cuts} cuts");
+    }
 }
 
 /// Four lives on a mock card, each ended by a power cut.

@@ -6,9 +6,8 @@ mod computer;
 use std::collections::BTreeMap;
 
 use computer::{Cards, Computer};
-use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool, Problem, Synchronisation};
+use nearpm::{Durability, Engine, Error, Mechanism, Options, Pool, Synchronisation};
 use nearpm_driver::Posting;
-use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::host::{Cut, Parameters, Peers};
 use nearpm_sim::machine::{Socket, until_power_cut};
 use nearpm_sim::model::fault::Fault;
@@ -410,7 +409,6 @@ fn a_card_that_does_not_come_back_is_named_and_nothing_is_lost() {
 }
 
 fn does_not_come_back(case: Case, socket: Socket<'_>) {
-    const AWAY: usize = 1;
     let computer = case.computer("away", Cards::MODEL);
     let pool = case.create(&computer);
     spread(&pool);
@@ -420,36 +418,7 @@ fn does_not_come_back(case: Case, socket: Socket<'_>) {
     computer.machine.arm_cut(Cut::AtAccess(700), case.seed);
     let outcome = until_power_cut(|| run::run(&pool, map, &ops, EPOCH, &progress, |_| {}).map(|()| drop(pool)));
     assert!(outcome.is_err(), "{case:?}: the power fails in the run");
-    let media = |computer: &Computer| -> Vec<Vec<u8>> {
-        let copy =
-            |card| computer.machine.look_at_medium_of(card, |medium| medium.bytes[POOLS_BASE as usize..].to_vec());
-        (0..case.cards).map(|card| copy(card).expect("the power is off")).collect()
-    };
-    // What was saved is replayed first; from then on the pools are compared.
-    computer.unplug();
-    computer.machine.power_up_each(&[Socket::Card(&Cards::MODEL); 3]);
-    computer.plug();
-    computer.unplug();
-    computer.machine.settle();
-    computer.machine.cut_now(1);
-    let before = media(&computer);
-    let mut sockets = [Socket::Card(&Cards::MODEL); 3];
-    sockets[AWAY] = socket;
-    computer.machine.power_up_each(&sockets);
-    for card in 0..case.cards {
-        assert_eq!(computer.plug_one(card).is_ok(), card != AWAY, "{case:?}");
-    }
-    let refused = case.options().open(&computer.pool()).err().unwrap_or_else(|| panic!("{case:?}: it opens"));
-    let named =
-        matches!(&refused, Error::Pool { problem: Problem::UnknownCard { name }, .. } if *name == computer.card(AWAY));
-    assert!(named, "{case:?}: {refused}");
-    // Nor is a member taken for the whole.
-    let alone = case.options().open(&format!("card:{}/p", computer.card(0)));
-    assert!(matches!(alone, Err(Error::Pool { problem: Problem::MemberAlone { .. }, .. })), "{case:?}: {alone:?}");
-    computer.machine.settle();
-    computer.machine.cut_now(2);
-    assert!(media(&computer) == before, "{case:?}: a card was changed while another one was away");
-    computer.power_up();
+    computer.refuses_without(1, socket, |location| case.options().open(location));
     let pool = case.options().open(&computer.pool()).unwrap_or_else(|e| panic!("{case:?}: {e}"));
     check::prefix::<BTree>(&pool, &ops, progress.acknowledged(), progress.started(), case.durability)
         .unwrap_or_else(|e| panic!("{case:?}: {e}"));

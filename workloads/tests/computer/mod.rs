@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nearpm::cards;
+use nearpm::{Error, Problem, cards};
 use nearpm_driver::{Card, CardError, CardOptions, Posting};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
@@ -120,6 +120,46 @@ impl Computer {
     #[allow(dead_code, reason = "as above")]
     pub fn power_on(&self) {
         self.machine.power_up_each(&vec![Socket::Card(&self.cards); self.machine.cards()]);
+    }
+
+    /// What the cards hold of pools, while the power is off.
+    #[allow(dead_code, reason = "as above")]
+    fn pools(&self) -> Vec<Vec<u8>> {
+        let of = |card| self.machine.look_at_medium_of(card, |medium| medium.bytes[POOLS_BASE as usize..].to_vec());
+        (0..self.machine.cards()).map(|card| of(card).expect("the power is off")).collect()
+    }
+
+    /// Behind a power cut one card is `away`, and `open` opens the pool, which must be refused:
+    /// that card is named, and no card is changed. In the end all are there.
+    #[allow(dead_code, reason = "as above")]
+    pub fn refuses_without<P>(&self, away: usize, socket: Socket<'_>, open: impl Fn(&str) -> Result<P, Error>) {
+        // What was saved is replayed first; from then on the pools are compared.
+        self.unplug();
+        self.power_on();
+        self.plug();
+        self.unplug();
+        self.machine.settle();
+        self.machine.cut_now(1);
+        let before = self.pools();
+        let mut sockets = vec![Socket::Card(&self.cards); self.machine.cards()];
+        sockets[away] = socket;
+        self.machine.power_up_each(&sockets);
+        for card in 0..self.machine.cards() {
+            assert_eq!(self.plug_one(card).is_ok(), card != away, "{}", self.name);
+        }
+        let refused = open(&self.pool()).err().unwrap_or_else(|| panic!("{}: it opens", self.name));
+        let named =
+            matches!(&refused, Error::Pool { problem: Problem::UnknownCard { name }, .. } if *name == self.card(away));
+        assert!(named, "{}: {refused}", self.name);
+        // Nor is a member taken for the whole.
+        let other = (away + 1) % self.machine.cards();
+        let alone = open(&format!("card:{}/p", self.card(other))).err();
+        let named = matches!(&alone, Some(Error::Pool { problem: Problem::MemberAlone { .. }, .. }));
+        assert!(named, "{}: {alone:?}", self.name);
+        self.machine.settle();
+        self.machine.cut_now(2);
+        assert!(self.pools() == before, "{}: a card was changed while another one was away", self.name);
+        self.power_up();
     }
 }
 

@@ -10,6 +10,7 @@ mod large;
 mod mode_by_use;
 mod old;
 mod once;
+mod past_the_mechanism;
 mod reused_chunks;
 mod scarce;
 mod sites;

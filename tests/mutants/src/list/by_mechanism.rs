@@ -135,4 +135,11 @@ pub const MUTANTS: &[Mutant] = &[
         with: "(None, Some(Mechanism::Shadow)) if !FAULT =>",
         tests: library("direct", "what_takes_the_place_of_a_page"),
     },
+    Mutant {
+        breaks: "the log takes segments while pages of the tables are elsewhere",
+        file: "libnearpm/src/direct/truncate.rs",
+        find: "let _turn = self.settled()?;",
+        with: "let _turn = if FAULT { None } else { self.settled()? };",
+        tests: unit("large_commits_are_whole_at_every_cut"),
+    },
 ];

@@ -60,7 +60,7 @@
 //!
 //! | modules | hold |
 //! |---|---|
-//! | `error`, `events`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `planted`, `pmdk_format` | what everything may use |
+//! | `error`, `events`, `damage`, `interval`, `blocks`, `statistics`, `random`, `process`, `inside`, `planted`, `pmdk_format` | what everything may use |
 //! | `stripes`, `memory`, `lint`, `options`, `part` | media, and how pools are created and opened |
 //! | `executor`, `lane` | who makes the copies, and the log rings |
 //! | `heap`, `pages`, `page_cache`, `write_set` | tables on the medium, and what memory keeps of it |
@@ -87,6 +87,7 @@ pub mod error;
 mod events;
 mod executor;
 mod heap;
+mod inside;
 mod interval;
 mod lane;
 mod lint;

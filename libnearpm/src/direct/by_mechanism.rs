@@ -32,8 +32,8 @@
 //! not even the pages of a file that it has not changed. All that writes the medium past the
 //! mechanism finds every page at home, because it has settled.
 //!
-//! On a card a commit is posted with the turn and waited for without it ([`super::together`]): also
-//! the end of an epoch, and what the processor stores there.
+//! On a card a commit is posted with the turn and waited for without it ([`Together`]): also the
+//! end of an epoch, and what the processor stores there.
 //!
 //! Order of locks: the gate of typed pools, the turn (lanes, rising), what is shared, the right to
 //! truncate, shards ([`super::lock_order`]).
@@ -48,11 +48,10 @@ use nearpm_interface::media::PoolHead;
 use super::DirectPool;
 use super::lock_order::{Held, Lock};
 use super::slot::{Alone, SHARDS, slot};
-use super::together::Together;
 use crate::error::Error;
 use crate::heap::index::Change;
 use crate::lane::{Lane, LaneState};
-use crate::mechanism::{Context, Protocol, change_tables, protocol};
+use crate::mechanism::{Context, Protocol, Together, change_tables, protocol};
 use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism, Options};
 use crate::pool::set::Members;

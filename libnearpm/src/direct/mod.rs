@@ -42,7 +42,6 @@
 //! | `shard.rs` | what each thread has for itself |
 //! | `slot.rs` | which of them is the calling thread's |
 //! | `snapshot.rs` | reads of the pool as it was, which no writer waits for |
-//! | `together.rs` | threads that wait for the card together |
 //! | `unacknowledged.rs` | the newest record that nobody has waited for |
 //! | `tx.rs` | transactions of typed objects: closures, and who may be in the pool at the same time |
 
@@ -77,7 +76,6 @@ mod sync {
 }
 #[cfg(test)]
 pub(crate) mod tests;
-mod together;
 mod transaction;
 mod truncate;
 mod tx;

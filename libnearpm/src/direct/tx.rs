@@ -1,12 +1,12 @@
 //! Transactions of typed objects: closures that get what they may do.
 
-use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 use super::{DirectPool, Transaction};
 use crate::error::Error;
+use crate::inside::Inside;
 use crate::memory::words::Neighbours;
 use crate::typed::gate::{Gate, Role};
 use crate::typed::locks::{Hold, LockTable};
@@ -20,32 +20,27 @@ pub(super) struct Entrance {
     locks: LockTable,
 }
 
-thread_local!(static INSIDE: RefCell<Vec<*const Entrance>> = const { RefCell::new(Vec::new()) });
-
 /// A thread that is inside of a pool.
-pub(super) struct Inside<'p>(&'p Entrance);
+pub(super) struct Entered<'p> {
+    entrance: &'p Entrance,
+    _inside: Inside,
+}
 
 impl Entrance {
     /// Enters, waiting if need be.
     ///
     /// # Errors
     /// [`Error::Nested`] for a thread that is inside already: it would wait for itself.
-    fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
-        let here = std::ptr::from_ref(self);
-        if INSIDE.with_borrow(|inside| inside.contains(&here)) {
-            return Err(Error::Nested);
-        }
+    fn enter(&self, role: Role) -> Result<Entered<'_>, Error> {
+        let _inside = Inside::enter(self)?;
         self.gate.enter(role);
-        INSIDE.with_borrow_mut(|inside| inside.push(here));
-        Ok(Inside(self))
+        Ok(Entered { entrance: self, _inside })
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let here = std::ptr::from_ref(self.0);
-        INSIDE.with_borrow_mut(|inside| inside.retain(|&pool| pool != here));
-        self.0.gate.leave();
+        self.entrance.gate.leave();
     }
 }
 
@@ -269,7 +264,7 @@ impl Store for Tx<'_> {
 impl DirectPool {
     /// Enters the pool, unless it is the parent's: whoever was inside at the fork never leaves it
     /// here.
-    pub(super) fn enter(&self, role: Role) -> Result<Inside<'_>, Error> {
+    pub(super) fn enter(&self, role: Role) -> Result<Entered<'_>, Error> {
         if self.belongs_here() { self.entrance.enter(role) } else { Err(Error::Forked) }
     }
 

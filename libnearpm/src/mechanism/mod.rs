@@ -17,7 +17,10 @@ mod epoch;
 mod redo;
 mod redo_log;
 mod shadow;
+mod together;
 mod undo;
+
+pub(crate) use together::Together;
 
 /// What a mechanism works on.
 pub(crate) struct Context {

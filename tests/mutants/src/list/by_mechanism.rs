@@ -5,7 +5,7 @@ use crate::Mutant;
 
 const BY_MECHANISM: &str = "libnearpm/src/direct/by_mechanism.rs";
 const MECHANISM: &str = "libnearpm/src/mechanism/mod.rs";
-const TOGETHER: &str = "libnearpm/src/direct/together.rs";
+const TOGETHER: &str = "libnearpm/src/mechanism/together.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 
 pub const MUTANTS: &[Mutant] = &[

@@ -4,8 +4,8 @@
 //! one command page, of whatever lane (`nearpm_driver`'s `page/shared_read.rs`).
 //!
 //! Invariants:
-//! - commits are numbered in the order in which they are posted, by whoever has the turn
-//!   ([`super::by_mechanism`]), each ordered ahead of everything that is posted or stored later;
+//! - commits are numbered in the order in which they are posted, by whoever has the lane,
+//!   each ordered ahead of everything that is posted or stored later;
 //! - who waits looks at the newest number, and reads the status behind that: what it read speaks
 //!   for every commit up to that number;
 //! - a number is acknowledged only when such a read has found nothing wrong.
@@ -18,11 +18,11 @@ use crate::executor::Posted;
 use crate::memory::Medium;
 
 /// Number of a commit that was posted, from 1.
-pub(super) type Number = u64;
+pub(crate) type Number = u64;
 
 /// What was posted, and what is known to be durable.
 #[derive(Default)]
-pub(super) struct Together {
+pub(crate) struct Together {
     /// The newest commit, and how to wait for it.
     newest: Mutex<(Number, Option<Posted>)>,
     acknowledged: AtomicU64,
@@ -34,19 +34,19 @@ impl Together {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A commit was posted, with the turn. Gives its number.
+    /// A commit was posted, with the lane. Gives its number.
     pub fn posted(&self, how: Posted) -> Number {
         let mut newest = self.newest();
         *newest = (newest.0 + 1, Some(how));
         newest.0
     }
 
-    /// Whether everything that was posted is acknowledged, asked with the turn.
+    /// Whether everything that was posted is acknowledged, asked with the lane.
     pub fn all_acknowledged(&self) -> bool {
         self.acknowledged.load(Ordering::Acquire) == self.newest().0
     }
 
-    /// Waits until a commit is durable, without the turn.
+    /// Waits until a commit is durable, without the lane.
     ///
     /// # Errors
     /// Those of [`Posted::wait`].

@@ -32,8 +32,14 @@ fn context(what: &str, path: &Path) -> impl Fn(std::io::Error) -> String {
     move |error| format!("cannot {what} {}: {error}", path.display())
 }
 
+/// Whether a page, or less at an end, is all zeros: compared as a whole, since every byte of a card
+/// comes by here whenever its file is opened.
+fn is_zero(page: &[u8]) -> bool {
+    page == &[0; PAGE][..page.len()]
+}
+
 fn is_blank(medium: &Medium) -> bool {
-    medium.bytes.chunks(PAGE).all(|page| page.iter().all(|&byte| byte == 0))
+    medium.bytes.chunks(PAGE).all(is_zero)
 }
 
 /// The kind of state that a card left its memory in.
@@ -180,9 +186,7 @@ fn read(path: &Path, mut file: &File) -> Result<Medium, String> {
     for target in medium.bytes.chunks_mut(PIECE) {
         let piece = &mut piece[..target.len()];
         file.read_exact(piece).map_err(context("read", path))?;
-        for (to, from) in
-            target.chunks_mut(PAGE).zip(piece.chunks(PAGE)).filter(|(_, from)| from.iter().any(|&b| b != 0))
-        {
+        for (to, from) in target.chunks_mut(PAGE).zip(piece.chunks(PAGE)).filter(|(_, from)| !is_zero(from)) {
             to.copy_from_slice(from);
         }
     }
@@ -195,7 +199,7 @@ fn write(new: std::io::Result<NewFile>, medium: &Medium, mode: u32) -> std::io::
     let new = new?;
     new.file().set_permissions(Permissions::from_mode(mode))?;
     new.file().set_len(medium.bytes.len() as u64)?;
-    for (number, page) in medium.bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|&b| b != 0)) {
+    for (number, page) in medium.bytes.chunks(PAGE).enumerate().filter(|(_, page)| !is_zero(page)) {
         new.file().write_all_at(page, (number * PAGE) as u64)?;
     }
     new.publish(Durability::Durable).map(drop)

@@ -2,6 +2,15 @@
 
 use std::collections::BTreeMap;
 
+/// Instructions of a profile, all together.
+///
+/// # Panics
+/// If the profile is none.
+pub fn instructions(profile: &str) -> u64 {
+    let total = profile.lines().find_map(|line| line.strip_prefix("totals: "));
+    total.and_then(|total| total.trim().parse().ok()).expect("callgrind says how many there are")
+}
+
 /// Instructions of a profile that functions have executed themselves: of all, and of those whose
 /// names contain each of `wanted`.
 ///
@@ -40,5 +49,6 @@ mod tests {
     fn what_a_function_calls_is_not_its_own() {
         let profile = "events: Ir\n\nfn=(1) main\n16 5\ncfn=(2) crc32c\ncalls=3 20\n17 60\n18 7\n\nfn=(2)\n20 40\n+1 20\n\nfn=(3) other\n* 2\ntotals: 74\n";
         assert_eq!(own_instructions(profile, ["crc", "main", "none"]), (74, [60, 12, 0]));
+        assert_eq!(instructions(profile), 74);
     }
 }

@@ -1,10 +1,15 @@
 //! Links the library once, compiles C programs, and runs them.
 
 pub mod callgrind;
+mod check;
+pub mod examples;
 mod follow;
 pub mod rig;
+mod run;
 
+pub use check::Checker;
 pub use follow::Followed;
+pub use run::Run;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -33,8 +38,6 @@ pub const MECHANISMS: [&str; 4] = ["undo", "redo", "checkpoint", "shadow"];
 
 /// Name of the card's memory in the folder of the pools.
 pub const CARD: &str = "card";
-/// Bytes of it.
-const CARD_BYTES: &str = "100663296";
 
 /// The folder of this test's own files: `target/.../deps`, where the static library is as well.
 fn dependencies() -> PathBuf {
@@ -196,41 +199,6 @@ impl Program {
         folder.expect("a folder for the pool")
     }
 
-    /// Runs the program on a library and a pool, with more arguments and variables of the
-    /// environment.
-    pub fn start(&self, library: Library, pool: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-        let path = if library == Library::Pmdk { pmdk() } else { Some(self::library()) };
-        let folder = path.as_ref().and_then(|path| path.parent()).expect("the library is there");
-        let mut command = Command::new(&self.binary);
-        command
-            .arg(pool)
-            .arg(if library == Library::Pmdk { "pmdk" } else { "nearpm" })
-            .env("LD_LIBRARY_PATH", folder)
-            .env("PMEM_IS_PMEM_FORCE", if library == Library::OrdinaryFile { "0" } else { "1" })
-            .env("NEARPM_MODE", if library == Library::InPlace { "in-place" } else { "working-copy" });
-        for name in [
-            "NEARPM_SURVIVES",
-            "NEARPM_MECHANISM",
-            "NEARPM_EXECUTOR",
-            "NEARPM_DURABILITY",
-            "NEARPM_STATISTICS",
-            "NEARPM_LINT",
-            "NEARPM_POWER_CUT",
-            "PMEMOBJ_CONF",
-            "PMEMOBJ_CONF_FILE",
-        ] {
-            command.env_remove(name);
-        }
-        for name in ["NEARPM_CARD", "NEARPM_CARD_BYTES", "NEARPM_CARD_CUT"] {
-            command.env_remove(name);
-        }
-        if library == Library::SimulatedCard {
-            let card = pool.parent().expect("a pool lies in a folder").join(CARD);
-            command.env("NEARPM_CARD", card).env("NEARPM_CARD_BYTES", CARD_BYTES);
-        }
-        command.args(arguments).envs(variables.iter().copied()).output().expect("the program runs")
-    }
-
     /// Runs the program from a working copy under a tool of valgrind, whose reports make it fail.
     pub fn under_valgrind(&self, tool: &str, variables: &[(&str, &str)]) -> Output {
         let pools = self.folder_for_pools(Library::WorkingCopy);
@@ -241,53 +209,6 @@ impl Program {
         command.env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"));
         command.env("PMEM_IS_PMEM_FORCE", "1").envs(variables.iter().copied());
         command.output().expect("valgrind runs")
-    }
-
-    /// A run of a program of the comparison with PMDK on the card whose memory lies in a folder.
-    fn on_card(&self, folder: &Path, command: &mut Command, arguments: &[String], variables: &[(&str, &str)]) {
-        command
-            .args(arguments)
-            .env("LD_LIBRARY_PATH", library().parent().expect("the library lies in a folder"))
-            .env("NEARPM_CARD", folder.join(CARD))
-            .env("NEARPM_CARD_BYTES", CARD_BYTES)
-            .env("NEARPM_STATISTICS", "1")
-            .env_remove("NEARPM_MODE")
-            .env_remove("PMEMOBJ_CONF")
-            .env_remove("PMEMOBJ_CONF_FILE")
-            .envs(variables.iter().copied());
-    }
-
-    /// Runs it, and asks the card's clock where its timed part begins and ends.
-    pub fn followed_on_card(&self, folder: &Path, arguments: &[String], variables: &[(&str, &str)]) -> Followed {
-        let clock = folder.join("clock");
-        let mut command = Command::new(&self.binary);
-        self.on_card(folder, &mut command, arguments, variables);
-        command.arg("--counted").env("NEARPM_CARD_CLOCK", &clock);
-        follow::follow(command, || {
-            let now = std::fs::read(&clock).expect("the card's clock has a file");
-            u64::from_le_bytes(now.try_into().expect("it has eight bytes"))
-        })
-    }
-
-    /// What callgrind writes of a run, without what is executed inside of functions of such names.
-    pub fn profiled_on_card(
-        &self,
-        folder: &Path,
-        arguments: &[String],
-        variables: &[(&str, &str)],
-        outside: &[String],
-    ) -> String {
-        let profile = folder.join("profile");
-        let mut command = Command::new("valgrind");
-        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", profile.display()));
-        // Each toggle says that nothing is collected at the start.
-        command.args(outside.iter().map(|name| format!("--toggle-collect={name}"))).arg("--collect-atstart=yes");
-        command.arg(&self.binary);
-        self.on_card(folder, &mut command, arguments, variables);
-        let output = command.output().expect("valgrind runs");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);
-        std::fs::read_to_string(profile).expect("callgrind writes what it counted")
     }
 
     /// Instructions that the program executes with these arguments and a pool of its own, as
@@ -304,8 +225,7 @@ impl Program {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} {arguments:?}: {}\n{text}", self.name, output.status);
         let counts = std::fs::read_to_string(counts).expect("callgrind writes what it counted");
-        let total = counts.lines().find_map(|line| line.strip_prefix("totals: "));
-        total.and_then(|total| total.trim().parse().ok()).expect("callgrind says how many there are")
+        callgrind::instructions(&counts)
     }
 
     /// Runs the program, which must succeed.

@@ -1,6 +1,7 @@
 //! A program that is cut and verified.
 
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use nearpm::memory::{CUT_STATUS, not_cut_in};
 use tempfile::TempDir;
@@ -24,6 +25,17 @@ pub enum End {
     Cut,
     /// After so many events or cycles.
     Whole(u64),
+}
+
+impl End {
+    /// How a run whose power was to fail has ended; `None` if it has failed.
+    pub fn of(output: &Output) -> Option<End> {
+        match output.status.code() {
+            Some(CUT_STATUS) => Some(End::Cut),
+            Some(0) => not_cut_in(&String::from_utf8_lossy(&output.stderr)).map(End::Whole),
+            _ => None,
+        }
+    }
 }
 
 impl Rig {
@@ -57,7 +69,7 @@ impl Rig {
         self.path(if self.library == Library::SimulatedCard { CARD } else { "pool" })
     }
 
-    fn start(&self, arguments: &[&str], cut: &str) -> std::process::Output {
+    fn start(&self, arguments: &[&str], cut: &str) -> Output {
         let name = if self.library == Library::SimulatedCard { "NEARPM_CARD_CUT" } else { "NEARPM_POWER_CUT" };
         let variables = [
             (name, cut),
@@ -80,11 +92,8 @@ impl Rig {
         let (seed, operations) = (seed.to_string(), operations.to_string());
         let output = self.start(&["work", &seed, &operations], cut);
         let text = String::from_utf8_lossy(&output.stderr);
-        let end = match output.status.code() {
-            Some(CUT_STATUS) => End::Cut,
-            Some(0) => End::Whole(not_cut_in(&text).unwrap_or_else(|| panic!("no number of events in {text:?}"))),
-            _ => panic!("{:?}, {seed}, {cut}: {} {text}", self.library, output.status),
-        };
+        let end =
+            End::of(&output).unwrap_or_else(|| panic!("{:?}, {seed}, {cut}: {} {text}", self.library, output.status));
         (end, self.verify(&seed, output.stdout.len(), cut))
     }
 

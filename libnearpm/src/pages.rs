@@ -140,6 +140,11 @@ impl Pages {
         self.away == 0
     }
 
+    /// How the pool is striped.
+    pub fn stripes(&self) -> Stripes {
+        self.stripes
+    }
+
     /// Offset of a page.
     pub fn offset(&self, page: u64) -> u64 {
         self.head.heap() + page * PAGE_BYTES

@@ -135,6 +135,7 @@ impl Protocol for Redo {
             let lines = place.next_multiple_of(LINE_U64)..(place + part.len() as u64) / LINE_U64 * LINE_U64;
             // What was written before it was allocated stays in the log.
             let free = cx.lane.executor.comes_behind_commits(place, part.len() as u64);
+            let free = free && !self.log.counts_in(&lines);
             if free && lines.start < lines.end && self.writes.hull(&lines).is_none() {
                 self.fresh.insert(lines);
             }

@@ -4,6 +4,8 @@
 //! Order of what becomes durable: entries; commit word; new values in place; applied word. Slots
 //! are given back when the applied word, or the commit word of the next log, makes them worthless.
 
+use std::ops::Range;
+
 use super::Context;
 use crate::error::Error;
 use crate::executor::{Entry, Publication, Word};
@@ -62,6 +64,10 @@ pub(crate) struct RedoLog {
     entries: Vec<Entry>,
     /// A log was published and holds its slots.
     published: bool,
+    /// What published logs have written, with its member, as long as a recovery would write it
+    /// again: of a striped pool, where a member's log counts until the next one on that member.
+    /// Elsewhere the next log takes the place of all.
+    counting: Vec<(usize, Range<u64>)>,
     /// Programs use the memory behind transactions too, through the processor's cache.
     pub shared: bool,
 }
@@ -113,12 +119,31 @@ impl RedoLog {
         };
         cx.lane.executor.publish(&cx.medium, publication, durability)?;
         self.published = true;
+        self.note_counting(cx, &log.entries);
         // A member that this log has nothing on may still be applying the former one.
         cx.lane.release_of(&log.entries, log.former);
         log.values.clear();
         log.entries.clear();
         (self.values, self.entries) = (log.values, log.entries);
         Ok(())
+    }
+
+    fn note_counting(&mut self, cx: &Context, entries: &[Entry]) {
+        let stripes = cx.pages.stripes();
+        if stripes.members() == 1 {
+            return;
+        }
+        self.counting.retain(|(member, _)| entries.iter().all(|entry| entry.member != *member));
+        self.counting.extend(entries.iter().map(|entry| {
+            let start = stripes.whole_offset(entry.member, entry.offset);
+            (entry.member, start..start + u64::from(entry.length))
+        }));
+    }
+
+    /// Whether a recovery would write parts of this range from a log that will count still when the
+    /// next one is published on other members: what is stored there without a log would be lost.
+    pub fn counts_in(&self, range: &Range<u64>) -> bool {
+        self.counting.iter().any(|(_, written)| written.start < range.end && range.start < written.end)
     }
 
     /// What memory becomes if the log that was prepared is published.
@@ -130,6 +155,7 @@ impl RedoLog {
     /// used through the processor's cache.
     pub fn settle(&mut self, cx: &mut Context) -> Result<(), Error> {
         cx.lane.executor.settle(&cx.medium)?;
+        self.counting.clear();
         if std::mem::take(&mut self.published) {
             cx.lane.release(cx.lane.mark());
         }

@@ -15,7 +15,7 @@ use crate::planted::{Fault, plant};
 use crate::{Durability, Error, Mechanism, OffsetTx, Options, Pool};
 
 #[path = "../../tests/common/links.rs"]
-mod links;
+pub(crate) mod links;
 
 use links::{Image, Links, Random};
 
@@ -238,6 +238,32 @@ fn cuts(mechanism: Mechanism, durability: Durability) {
         }
         assert!(cuts > 10 * runs, "{mechanism:?}, {members} members: only {cuts} cuts");
     }
+}
+
+/// What a transaction has logged of an object that it frees must not come over the next object
+/// there, whose transaction has its log on another member.
+#[test]
+fn a_log_that_counts_still_does_not_come_over_a_new_object() {
+    const SIZE: u64 = 5000;
+    let links = Links::new(2, bytes(2), 1);
+    let pool = options(Mechanism::Redo).create_striped(links.memories()).unwrap();
+    create(&pool).unwrap();
+    let stripes = pool.members.stripes;
+    let is_on_the_other = |&object: &u64| stripes.locate(object, SIZE).member == 1;
+    // The tables that change are the first member's, the object is the other one's. It is the
+    // lowest place for one of its size that is freed.
+    let objects = pool.tx(|tx| (0..40).map(|_| tx.alloc(SIZE)).collect::<Result<Vec<_>, _>>()).unwrap();
+    let object = objects.into_iter().find(is_on_the_other).expect("new chunks go to the members in turn");
+    pool.tx(|tx| tx.write(object, &[1; SIZE as usize]).and_then(|()| tx.free(object))).unwrap();
+    let new = pool.tx(|tx| {
+        let new = tx.alloc(SIZE)?;
+        tx.write(new, &[2; SIZE as usize])?;
+        Ok(new)
+    });
+    assert_eq!(new.unwrap(), object, "it has the place of the one that was freed");
+    let next = Links::from_images(links.surviving(1), 1);
+    let pool = options(Mechanism::Redo).open_striped(next.memories()).unwrap();
+    assert_eq!(pool.tx(|tx| tx.read_vec(object, SIZE as usize)).unwrap(), [2; SIZE as usize]);
 }
 
 /// All cards are to have work.

@@ -68,8 +68,8 @@
 //! | `mechanism`, `typed`, `thread_lane`, `transaction` | what happens at commit or not at all |
 //! | `pool`, `primitives`, `direct`, `pmdk`, `collections`, `check` | what programs and tools use |
 //!
-//! One transaction runs at a time on a [`Pool`]: a second thread waits. Several pools are
-//! independent.
+//! One transaction runs at a time on a [`Pool`]: a second thread waits, unless
+//! [`Options::concurrent`] lets them be open beside each other. Several pools are independent.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

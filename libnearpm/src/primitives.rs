@@ -121,7 +121,7 @@ impl Pool {
     /// Address of offset 0 where the pool is mapped into the process (pools in files). It is valid
     /// until the pool is closed, and stores through it follow the rules of the primitives.
     pub fn address(&self) -> Option<*mut u8> {
-        let inner = self.lock().ok()?.0;
+        let inner = self.lock().ok()?;
         inner.check_writable().ok()?;
         inner.cx.medium.address()
     }
@@ -147,7 +147,7 @@ impl Pool {
         bytes: u64,
         call: impl FnOnce(&mut Inner) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (mut inner, _owner) = self.lock()?;
+        let mut inner = self.lock()?;
         inner.check_writable()?;
         self.refuse_moved(&inner)?;
         check_raw(&inner, what, offset, bytes)?;
@@ -162,7 +162,7 @@ impl Pool {
         thread: u16,
         call: impl FnOnce(&mut ThreadLane, &mut Inner) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (mut inner, _owner) = self.lock()?;
+        let mut inner = self.lock()?;
         inner.check_writable()?;
         self.refuse_moved(&inner)?;
         let lanes = self.thread_lanes();

@@ -51,7 +51,7 @@ use super::slot::{Alone, SHARDS, slot};
 use crate::error::Error;
 use crate::heap::index::Change;
 use crate::lane::{Lane, LaneState};
-use crate::mechanism::{Context, Protocol, Together, change_tables, protocol};
+use crate::mechanism::{Context, Protocol, Together, change_tables, hand_over, protocol};
 use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism, Options};
 use crate::pool::set::Members;
@@ -149,11 +149,6 @@ pub(super) struct Changes<'a> {
 }
 
 impl Inner {
-    /// Whether the processor applies logs, and a fence is that of one processor.
-    fn stores_by_this_processor(&self) -> bool {
-        !self.cx.lane.executor.writes_around_the_cache() && !self.cx.medium.backing().drains_for_all()
-    }
-
     /// Brings changes home, all or none of them. Gives whether the log had room for them: if not,
     /// nothing has happened.
     ///
@@ -189,21 +184,9 @@ impl Inner {
                 End::Open => Ok(()),
             });
         }
-        if stores_behind_commits(mechanism) && self.stores_by_this_processor() {
-            // It has been written back by this processor, and the next turn may be on another one.
-            // Where handing over is a locked instruction that is waited for all the same; the
-            // medium's contract, which tests hold, promises no more than a processor's own fence.
-            committed = committed.and_then(|()| self.cx.medium.fence());
-        }
-        committed.map_err(|error| pool.poison(error))?;
+        committed.and_then(|()| hand_over(mechanism, &self.cx)).map_err(|error| pool.poison(error))?;
         Ok(true)
     }
-}
-
-/// Whether values of a log, or words that name pages and these pages, are stored behind a commit's
-/// last fence.
-fn stores_behind_commits(mechanism: Mechanism) -> bool {
-    matches!(mechanism, Mechanism::Redo | Mechanism::Shadow)
 }
 
 impl ByMechanism {

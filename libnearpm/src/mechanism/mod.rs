@@ -20,7 +20,7 @@ mod shadow;
 mod together;
 mod undo;
 
-pub(crate) use together::Together;
+pub(crate) use together::{Number, Together};
 
 /// What a mechanism works on.
 pub(crate) struct Context {
@@ -132,6 +132,18 @@ pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, chang
         }
     };
     protocol.write(cx, offset, &word.to_le_bytes())
+}
+
+/// Orders what a commit has stored behind its last fence ahead of the next commit, which another
+/// processor may make: values of a redo log; pages of an epoch, and the words that name them.
+///
+/// Where handing over is a locked instruction it is waited for all the same; the medium's contract,
+/// which tests hold, promises no more than a processor's own fence.
+#[cfg_attr(test, track_caller)]
+pub(crate) fn hand_over(mechanism: Mechanism, cx: &Context) -> Result<(), Error> {
+    let stores_behind_commits = matches!(mechanism, Mechanism::Redo | Mechanism::Shadow);
+    let by_this_processor = !cx.lane.executor.writes_around_the_cache() && !cx.medium.backing().drains_for_all();
+    if stores_behind_commits && by_this_processor { cx.medium.fence() } else { Ok(()) }
 }
 
 /// The mechanism that an option names.

@@ -41,9 +41,14 @@ impl Together {
         newest.0
     }
 
+    /// The newest commit that was posted, asked with the lane; 0 for none.
+    pub fn last(&self) -> Number {
+        self.newest().0
+    }
+
     /// Whether everything that was posted is acknowledged, asked with the lane.
     pub fn all_acknowledged(&self) -> bool {
-        self.acknowledged.load(Ordering::Acquire) == self.newest().0
+        self.acknowledged.load(Ordering::Acquire) == self.last()
     }
 
     /// Waits until a commit is durable, without the lane.

@@ -166,6 +166,7 @@ pub struct Options {
     pub(crate) growth: Option<Growth>,
     pub(crate) write_once_from: Option<u64>,
     pub(crate) mode_by_use: bool,
+    pub(crate) concurrent: bool,
 }
 
 impl Default for Options {
@@ -202,6 +203,7 @@ impl Options {
             growth: None,
             write_once_from: None,
             mode_by_use: false,
+            concurrent: false,
         }
     }
     /// What the program's loads and stores go to. Default: [`Mode::WorkingCopy`] for a
@@ -334,6 +336,21 @@ impl Options {
     /// Either mode keeps all that is promised.
     pub fn mode_by_use(mut self, by_use: bool) -> Self {
         self.mode_by_use = by_use;
+        self
+    }
+    /// By offsets: any number of transactions may be open in several threads, and only their ends
+    /// wait for each other, never for a body. By default one runs at a time; by pointer it is
+    /// always so.
+    ///
+    /// A transaction collects what it changes in memory, as much as it writes, and its end does all
+    /// of it. So it is told at the end where log or spare pages have no room
+    /// ([`crate::Error::TooLarge`]), and nothing has happened. Others see what it changes when it
+    /// has committed, which may be before that is durable; their own commits become durable behind
+    /// it. Programs keep apart what their threads change at the same time, and do not read
+    /// meanwhile what another one changes: by locks of their own, which a body may wait for. The
+    /// heap and the root are the library's.
+    pub fn concurrent(mut self, concurrent: bool) -> Self {
+        self.concurrent = concurrent;
         self
     }
     /// How far a [`crate::direct::DirectPool`] in a file may grow while it is open; not at all by

@@ -1,20 +1,21 @@
 //! Pools: files, card memory, or any [`crate::memory::Memory`].
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use nearpm_interface::media::PoolHead;
 
 use crate::error::{Error, Problem};
-use crate::mechanism::{Acknowledged, Context, protocol};
+use crate::inside::Inside;
+use crate::mechanism::{Context, protocol};
 use crate::options::{Durability, Mechanism, Options};
-use crate::process::Process;
 use crate::recovery::Recovery;
-use crate::statistics::{Counters, HeapState, Statistics, count};
+use crate::statistics::{Counters, HeapState, Statistics};
 use crate::thread_lane::ThreadLane;
-use crate::transaction::{Allocator, Inner, OffsetTx};
+use crate::transaction::{Allocator, Inner, OffsetTx, Shared};
 
 pub(crate) mod backup;
 mod directory;
@@ -26,7 +27,7 @@ mod open;
 pub(crate) mod set;
 mod set_on_cards;
 #[cfg(test)]
-mod striped_tests;
+pub(crate) mod striped_tests;
 mod waiting;
 
 pub use directory::CardPool;
@@ -75,16 +76,14 @@ impl std::fmt::Display for Location {
 
 /// An open pool. Dropping it persists and closes it, and keeps errors to itself.
 pub struct Pool {
-    inner: Mutex<Inner>,
-    /// Marks the thread whose transaction is open; 0 for none.
+    shared: Shared,
+    /// Marks the thread that has the lock; 0 for none.
     owner: AtomicUsize,
     counters: Arc<Counters>,
     head: PoolHead,
     recovery: Recovery,
     options: Options,
     location: String,
-    /// Who opened it.
-    process: Process,
     /// Dropped last: the pool must not be opened again before it is closed.
     members: Members,
 }
@@ -101,12 +100,34 @@ fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
-/// Gives the pool free when the transaction's thread leaves it, also by a panic.
-pub(crate) struct Owner<'p>(&'p AtomicUsize);
+/// Takes the mark of a thread away when it leaves the pool, also by a panic.
+struct Owner<'p>(&'p AtomicUsize);
 
 impl Drop for Owner<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// What is behind the lock, for one thread.
+pub(crate) struct Locked<'p> {
+    /// Dropped first: the next thread may mark itself as soon as it has the lock.
+    owner: Owner<'p>,
+    inner: MutexGuard<'p, Inner>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Inner;
+    #[inline]
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
     }
 }
 
@@ -157,20 +178,19 @@ impl PoolType for Pool {
             read_only: options.read_only,
         };
         Ok(Pool {
-            inner: Mutex::new(inner),
+            shared: Shared::new(inner, mechanism(options)),
             owner: AtomicUsize::new(0),
             counters,
             head,
             recovery,
             options: options.clone(),
             location: location.to_owned(),
-            process: Process::current(),
             members,
         })
     }
 
     fn put_head(&self, head: PoolHead) -> Result<(), Error> {
-        let (mut inner, _owner) = self.lock()?;
+        let mut inner = self.lock()?;
         let put = format::put_head(&inner.cx.medium, head);
         inner.poisoned |= put.is_err();
         put.map(drop)
@@ -178,20 +198,24 @@ impl PoolType for Pool {
 }
 
 impl Pool {
-    pub(crate) fn lock(&self) -> Result<(MutexGuard<'_, Inner>, Owner<'_>), Error> {
-        if !self.process.is_current() {
+    pub(crate) fn lock(&self) -> Result<Locked<'_>, Error> {
+        if !self.shared.process.is_current() {
             return Err(Error::Forked);
         }
         let me = this_thread();
-        if self.owner.load(Ordering::Relaxed) == me {
+        if self.owner.load(Ordering::Relaxed) == me || (self.options.concurrent && Inside::is(&self.shared)) {
             return Err(Error::Nested);
         }
-        // A panic in a transaction rolls it back before the lock is released, so the contents are
-        // sound.
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.shared.lock_anyway();
         self.owner.store(me, Ordering::Relaxed);
         let owner = Owner(&self.owner);
-        if inner.poisoned { Err(Error::Poisoned) } else { Ok((inner, owner)) }
+        if inner.poisoned { Err(Error::Poisoned) } else { Ok(Locked { owner, inner }) }
+    }
+
+    /// What the transactions share, for tests that have several open in one thread.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// Runs a transaction: all of `body` happens or nothing. It is rolled back when `body` returns
@@ -199,6 +223,14 @@ impl Pool {
     ///
     /// Under checkpointing and shadow paging success means that the transaction happened, and that
     /// it is acknowledged with its epoch: see [`Pool::cut`].
+    ///
+    /// One transaction runs at a time, and a second thread waits; with [`Options::concurrent`] any
+    /// number of threads may be in theirs, and only their ends wait for each other.
+    ///
+    /// # Errors
+    /// That of `body`; [`Error::Nested`] for any call of the pool in a transaction of the same
+    /// thread; [`Error::TooLarge`] where log or spare pages have no room, and nothing has happened;
+    /// [`Error::Poisoned`], and what the medium refuses.
     pub fn tx<T>(&self, body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
         self.tx_with(self.options.durability, body)
     }
@@ -209,38 +241,28 @@ impl Pool {
         durability: Durability,
         body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (mut inner, _owner) = self.lock()?;
-        let result = {
-            let mut tx = OffsetTx::begin(&mut inner);
-            match body(&mut tx) {
-                Ok(value) => tx.commit(durability).map(|acknowledged| (value, acknowledged)),
-                // The program's error is worth more than that of the rollback, which poisons the
-                // pool.
-                Err(error) => {
-                    let _ = tx.rollback();
-                    Err(error)
-                }
-            }
-        };
-        inner.poison_after(&result);
-        match result {
-            Ok((value, acknowledged)) => {
-                count(&self.counters.transactions, 1);
-                self.acknowledge(acknowledged);
-                Ok(value)
-            }
-            Err(error) => {
-                count(&self.counters.aborts, 1);
-                Err(error)
-            }
+        if self.options.concurrent {
+            return self.tx_beside(durability, body);
         }
+        let mut inner = self.lock()?;
+        let mut tx = OffsetTx::exclusive(&mut inner);
+        let done = body(&mut tx);
+        tx.end(done, durability)
     }
 
-    fn acknowledge(&self, acknowledged: Acknowledged) {
-        if acknowledged == Acknowledged::All {
-            let all = self.counters.transactions.load(Ordering::Relaxed);
-            self.counters.acknowledged.store(all, Ordering::Relaxed);
+    /// Runs a transaction beside those of other threads.
+    fn tx_beside<T>(
+        &self,
+        durability: Durability,
+        body: impl FnOnce(&mut OffsetTx<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if !self.shared.process.is_current() {
+            return Err(Error::Forked);
         }
+        let _inside = Inside::enter(&self.shared)?;
+        let mut tx = OffsetTx::buffered(&self.shared);
+        let done = body(&mut tx);
+        tx.end(done, durability)
     }
 
     /// Acknowledges every transaction so far: makes asynchronous commits durable, and cuts the
@@ -250,14 +272,17 @@ impl Pool {
     /// [`Error::LogFailed`] where the card has failed in a log of the pool, of whatever thread:
     /// nothing is acknowledged.
     pub fn persist(&self) -> Result<(), Error> {
-        let (mut inner, _owner) = self.lock()?;
-        let inner = &mut *inner;
+        let Locked { owner, mut inner } = self.lock()?;
+        if self.options.concurrent {
+            drop(owner);
+            return self.shared.persist(inner);
+        }
         // An unwinding in the middle leaves the epoch half cut, as an error does.
         inner.poisoned = true;
         let result = inner.persist();
         inner.poisoned = result.is_err();
         result?;
-        self.acknowledge(Acknowledged::All);
+        inner.acknowledge_all();
         Ok(())
     }
 
@@ -274,7 +299,7 @@ impl Pool {
     /// # Errors
     /// [`Error::ReadOnly`]; or the memory has gone.
     pub fn reserve_log(&self, bytes: u64) -> Result<(), Error> {
-        let (mut inner, _owner) = self.lock()?;
+        let mut inner = self.lock()?;
         inner.check_writable()?;
         let Context { medium, lane, .. } = &mut inner.cx;
         let extended = lane.extend(medium, bytes);
@@ -300,11 +325,10 @@ impl Pool {
     fn shut(&self) -> Result<(), Error> {
         // In a child of `fork` the pool is its parent's, and a thread of that may have held the
         // lock.
-        if !self.process.is_current() {
+        if !self.shared.process.is_current() {
             return Ok(());
         }
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
+        let inner = &mut *self.shared.lock_anyway();
         if std::mem::replace(&mut inner.closed, true) {
             return Ok(());
         }
@@ -317,7 +341,7 @@ impl Pool {
             closed = closed.and(thread.close(&inner.cx.medium));
         }
         finished?;
-        self.acknowledge(Acknowledged::All);
+        inner.acknowledge_all();
         closed?;
         if !inner.unflushed {
             self.members.note_closed(&inner.cx.medium);
@@ -325,26 +349,28 @@ impl Pool {
         Ok(())
     }
 
-    /// Compares the allocator's index with the pool, and checks the pool's own structures.
+    /// Compares the allocator's index with the pool, and checks the pool's own structures: as the
+    /// transactions have left them that have committed.
     pub fn check(&self) -> Result<(), Error> {
-        let (mut inner, _owner) = self.lock()?;
-        let inner = &mut *inner;
+        let inner = &mut *self.lock()?;
         inner.allocator.check(&mut inner.cx, &mut *inner.protocol)
     }
 
-    /// Allocated objects: offset and usable bytes, rising.
+    /// Allocated objects: offset and usable bytes, rising. Those of transactions that are open are
+    /// none yet, and what these free is allocated still.
     pub fn objects(&self) -> Result<Vec<(u64, u64)>, Error> {
-        Ok(self.lock()?.0.allocator.objects())
+        Ok(self.lock()?.allocator.objects())
     }
 
-    /// Free bytes of the heap, in all pieces together.
+    /// Free bytes of the heap, in all pieces together: those that a transaction could allocate now.
+    /// What open transactions have allocated is not free, nor is what they free.
     pub fn free_bytes(&self) -> Result<u64, Error> {
-        Ok(self.lock()?.0.allocator.free_bytes())
+        Ok(self.lock()?.allocator.free_bytes())
     }
 
-    /// The state of the allocator.
+    /// The state of the allocator. What open transactions have allocated counts as objects.
     pub fn heap_state(&self) -> Result<HeapState, Error> {
-        Ok(self.lock()?.0.allocator.state())
+        Ok(self.lock()?.allocator.state())
     }
 
     /// Thread numbers below this have a log for the primitives: all lanes but the last, which is

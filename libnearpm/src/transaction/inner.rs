@@ -1,11 +1,13 @@
 //! What is behind the lock of a pool.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use super::Allocator;
 use crate::error::Error;
 use crate::lane::LaneState;
-use crate::mechanism::{Context, Protocol};
+use crate::mechanism::{Acknowledged, Context, Protocol};
+use crate::statistics::count;
 use crate::thread_lane::ThreadLane;
 
 /// What is behind the lock of a pool.
@@ -44,6 +46,26 @@ impl Inner {
     /// can tell.
     pub fn poison_after<T>(&mut self, result: &Result<T, Error>) {
         self.poisoned |= matches!(result, Err(Error::LogFailed { .. } | Error::StoresLost { .. }));
+    }
+
+    /// A transaction has committed.
+    pub fn count_commit(&self, acknowledged: Acknowledged) {
+        count(&self.cx.medium.counters.transactions, 1);
+        if acknowledged == Acknowledged::All {
+            self.acknowledge_all();
+        }
+    }
+
+    /// A transaction was taken back.
+    pub fn count_abort(&self) {
+        count(&self.cx.medium.counters.aborts, 1);
+    }
+
+    /// Every transaction so far is durable.
+    pub fn acknowledge_all(&self) {
+        let counters = &self.cx.medium.counters;
+        let all = counters.transactions.load(Ordering::Relaxed);
+        counters.acknowledged.store(all, Ordering::Relaxed);
     }
 
     /// Makes every committed transaction durable, and makes sure that no log has failed of any

@@ -1,18 +1,38 @@
-//! An open transaction.
+//! Open transactions, which take the pool as it is or collect what they change.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `allocator.rs` | what a transaction does to the heap |
+//! | `inner.rs` | what is behind the lock of a pool |
+//! | `exclusive.rs` | a transaction that has the pool for itself, which is the default |
+//! | `collected.rs` | what one collects that is open beside others |
+//! | `shared.rs` | what they share: the lock, and waiting for the card together |
+//! | `buffered.rs` | a transaction that is open beside others |
+//! | `typed.rs` | typed objects in either |
 
 use std::ops::Range;
 
 use crate::damage::Class;
 use crate::error::Error;
-use crate::mechanism::Acknowledged;
+use crate::heap::HeapLayout;
 use crate::options::Durability;
 
+use buffered::Buffered;
+use exclusive::Exclusive;
+
 mod allocator;
+mod buffered;
+mod collected;
+mod exclusive;
 mod inner;
+mod shared;
+#[cfg(test)]
+mod tests;
 mod typed;
 
 pub(crate) use allocator::Allocator;
 pub(crate) use inner::Inner;
+pub(crate) use shared::Shared;
 pub use typed::TypedTx;
 
 /// An open transaction: reads see its own writes, and nothing of it remains when it is aborted.
@@ -21,56 +41,41 @@ pub use typed::TypedTx;
 /// them; 0 is never an object. A range that leaves the heap is refused with [`Error::OutOfRange`]
 /// and has no effect.
 pub struct OffsetTx<'p> {
-    inner: &'p mut Inner,
+    kind: Kind<'p>,
     /// Offsets that programs may use.
     heap: Range<u64>,
-    /// A call failed half-way, so that the transaction can only be aborted.
-    doomed: bool,
-    /// Committed or rolled back.
-    ended: bool,
+}
+
+enum Kind<'p> {
+    Exclusive(Exclusive<'p>),
+    Buffered(Box<Buffered<'p>>),
+}
+
+/// Makes a call of a transaction of either kind.
+macro_rules! each {
+    ($kind:expr, $tx:ident => $call:expr) => {
+        match $kind {
+            Kind::Exclusive($tx) => $call,
+            Kind::Buffered($tx) => $call,
+        }
+    };
 }
 
 impl<'p> OffsetTx<'p> {
-    pub(crate) fn begin(inner: &'p mut Inner) -> OffsetTx<'p> {
+    /// One that has the pool for itself.
+    pub(crate) fn exclusive(inner: &'p mut Inner) -> OffsetTx<'p> {
         let heap = inner.allocator.range();
-        OffsetTx { inner, heap, doomed: false, ended: false }
+        OffsetTx { kind: Kind::Exclusive(Exclusive::begin(inner)), heap }
     }
 
-    pub(crate) fn commit(mut self, durability: Durability) -> Result<Acknowledged, Error> {
-        if self.doomed {
-            self.rollback()?;
-            return Err(Error::half_done());
-        }
-        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
-        let prepared = allocator.prepare(cx, &mut **protocol).and_then(|()| protocol.prepare(cx));
-        if let Err(error) = prepared {
-            // Why it failed is worth more than that the rollback failed too, which poisons the
-            // pool.
-            let _ = self.rollback();
-            return Err(error);
-        }
-        self.ended = true;
-        let inner = &mut *self.inner;
-        match inner.protocol.commit(&mut inner.cx, durability) {
-            Ok(acknowledged) => {
-                inner.allocator.commit();
-                Ok(acknowledged)
-            }
-            Err(error) => {
-                // Whether the commit word is durable only a recovery can tell.
-                inner.poisoned = true;
-                Err(error)
-            }
-        }
+    /// One that is open beside others.
+    pub(crate) fn buffered(shared: &'p Shared) -> OffsetTx<'p> {
+        OffsetTx { kind: Kind::Buffered(Box::new(Buffered::begin(shared))), heap: shared.layout.range() }
     }
 
-    pub(crate) fn rollback(&mut self) -> Result<(), Error> {
-        self.ended = true;
-        let inner = &mut *self.inner;
-        let result = inner.protocol.abort(&mut inner.cx);
-        inner.poisoned |= result.is_err();
-        inner.allocator.abort();
-        result
+    /// Commits where the body is done, and takes everything back where it has failed.
+    pub(crate) fn end<T>(self, done: Result<T, Error>, durability: Durability) -> Result<T, Error> {
+        each!(self.kind, tx => tx.end(done, durability))
     }
 
     fn check(&self, offset: u64, length: u64) -> Result<(), Error> {
@@ -83,41 +88,38 @@ impl<'p> OffsetTx<'p> {
 
     /// From now on the transaction can only be aborted.
     pub(crate) fn abandon(&mut self) {
-        self.doomed = true;
+        each!(&mut self.kind, tx => tx.abandon());
     }
 
-    /// Notes that a call failed in a way that may have left part of its work.
-    fn doom<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        let harmless =
-            |error: &Error| matches!(error, Error::ZeroSize { .. } | Error::Full { .. } | Error::NotAllocated { .. });
-        self.doomed |= result.as_ref().is_err_and(|e| !harmless(e));
-        result
+    fn check_writable(&self) -> Result<(), Error> {
+        each!(&self.kind, tx => tx.check_writable())
+    }
+
+    fn layout(&self) -> HeapLayout {
+        each!(&self.kind, tx => tx.layout())
     }
 
     /// Reads `data.len()` bytes at `offset`.
     #[inline]
     pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<(), Error> {
         self.check(offset, data.len() as u64)?;
-        self.inner.protocol.read(&mut self.inner.cx, offset, data)
+        each!(&mut self.kind, tx => tx.read(offset, data))
     }
 
     /// Writes `data` at `offset`.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when log or spare pages are full: then this call wrote nothing, and the
-    /// transaction may go on.
+    /// transaction may go on. With [`Options::concurrent`](crate::Options::concurrent) the commit
+    /// says so, for the whole transaction.
     #[inline]
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.check(offset, data.len() as u64)?;
         if data.is_empty() {
             return Ok(());
         }
-        self.inner.check_writable()?;
-        let result = self.inner.protocol.write(&mut self.inner.cx, offset, data);
-        match result {
-            Err(Error::TooLarge { .. }) => result,
-            _ => self.doom(result),
-        }
+        self.check_writable()?;
+        each!(&mut self.kind, tx => tx.write(offset, data))
     }
 
     /// Says that this transaction is about to change parts of a range, so that the log may hold the
@@ -133,8 +135,8 @@ impl<'p> OffsetTx<'p> {
         if bytes == 0 {
             return Ok(());
         }
-        self.inner.check_writable()?;
-        self.inner.protocol.declare(&mut self.inner.cx, offset, bytes)
+        self.check_writable()?;
+        each!(&mut self.kind, tx => tx.declare(offset, bytes))
     }
 
     /// Reads a little-endian 8-byte word.
@@ -163,14 +165,11 @@ impl<'p> OffsetTx<'p> {
     /// 16; of 64 where `bytes` is one, and of 4096 where `bytes` is one.
     ///
     /// # Errors
-    /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on.
+    /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on. What
+    /// transactions beside it have allocated or are to free is not free.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
-        self.inner.check_writable()?;
-        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
-        let result = allocator.alloc(cx, &mut **protocol, bytes);
-        let reserved = self.doom(result)?;
-        self.inner.protocol.fresh(&mut self.inner.cx, reserved.offset, reserved.bytes);
-        Ok(reserved.offset)
+        self.check_writable()?;
+        each!(&mut self.kind, tx => tx.alloc(bytes))
     }
 
     /// Allocates zeroed bytes; otherwise like [`OffsetTx::alloc`].
@@ -180,9 +179,9 @@ impl<'p> OffsetTx<'p> {
         let mut done = 0;
         while done < bytes {
             let length = PIECE.min(bytes - done);
-            let result =
-                self.inner.protocol.write(&mut self.inner.cx, offset + done, &[0; PIECE as usize][..length as usize]);
-            self.doom(result)?;
+            let zeros = &[0; PIECE as usize][..length as usize];
+            let written = each!(&mut self.kind, tx => tx.write(offset + done, zeros));
+            written.inspect_err(|_| self.abandon())?;
             done += length;
         }
         Ok(offset)
@@ -191,25 +190,23 @@ impl<'p> OffsetTx<'p> {
     /// Frees an object. Its space is used again only after the commit.
     ///
     /// # Errors
-    /// [`Error::NotAllocated`] for anything but the start of an allocated object; the transaction
-    /// may go on.
+    /// [`Error::NotAllocated`] for anything but the start of an allocated object, and for one that
+    /// a transaction beside this one is to free; the transaction may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
-        self.inner.check_writable()?;
-        let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
-        let result = allocator.free(cx, &mut **protocol, offset);
-        self.doom(result)
+        self.check_writable()?;
+        each!(&mut self.kind, tx => tx.free(offset))
     }
 
     /// Usable bytes of an object: at least what was asked for.
     pub fn size_of(&self, offset: u64) -> Result<u64, Error> {
-        self.inner.allocator.size_of(offset)
+        each!(&self.kind, tx => tx.size_of(offset))
     }
 
     /// Offset of the root, 0 where none was set.
     pub fn root(&mut self) -> Result<u64, Error> {
-        let layout = self.inner.allocator.layout();
+        let layout = self.layout();
         let mut bytes = [0; 8];
-        self.inner.protocol.read(&mut self.inner.cx, layout.root(), &mut bytes)?;
+        each!(&mut self.kind, tx => tx.read(layout.root(), &mut bytes))?;
         layout.form.decode(u64::from_le_bytes(bytes)).ok_or_else(|| Class::RootWord.at(layout.root()))
     }
 
@@ -218,24 +215,9 @@ impl<'p> OffsetTx<'p> {
         if offset != 0 {
             self.check(offset, 1)?;
         }
-        self.inner.check_writable()?;
-        let layout = self.inner.allocator.layout();
+        self.check_writable()?;
+        let layout = self.layout();
         let word = layout.form.encode(offset);
-        let result = self.inner.protocol.write(&mut self.inner.cx, layout.root(), &word.to_le_bytes());
-        match result {
-            Err(Error::TooLarge { .. }) => result,
-            _ => self.doom(result),
-        }
-    }
-}
-
-impl Drop for OffsetTx<'_> {
-    /// A transaction that was neither committed nor rolled back is unwinding: its writes are taken
-    /// back.
-    fn drop(&mut self) {
-        if !self.ended {
-            // A rollback that fails poisons the pool; there is nobody to tell while unwinding.
-            let _ = self.rollback();
-        }
+        each!(&mut self.kind, tx => tx.write(layout.root(), &word.to_le_bytes()))
     }
 }

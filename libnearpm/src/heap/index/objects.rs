@@ -1,5 +1,6 @@
 //! Going through all that there is.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use nearpm_interface::media::{CHUNK_BYTES, ChunkWord};
@@ -115,9 +116,33 @@ impl Heap {
         objects
     }
 
-    /// Whether another index has the same objects, and the same free chunks.
-    pub fn says_the_same(&self, other: &Heap) -> bool {
-        let spans = |heap: &Heap| lock(&heap.free).spans.clone();
-        self.objects() == other.objects() && spans(self) == spans(other)
+    /// Whether an index that was built from the tables alone has the same objects, and the same
+    /// free chunks. Objects that open transactions have claimed are objects there still, and what
+    /// nobody has but reservations is free.
+    pub fn says_the_same(&self, tables: &Heap, claimed: &BTreeSet<u64>) -> bool {
+        let mut objects = self.objects_with(claimed).into_iter();
+        let mut spans = lock(&self.free).spans.clone();
+        let mut of_tables = tables.objects().into_iter();
+        for range in self.ranges_in_use() {
+            let own = objects.as_slice().partition_point(|&(object, _)| object < range.end);
+            if own == 0 {
+                let chunk = ((range.start - self.layout.first) / CHUNK_BYTES) as u32;
+                spans.add(chunk, ((range.end - range.start) / CHUNK_BYTES) as u32);
+            }
+            if !objects.by_ref().take(own).eq(of_tables.by_ref().take(own)) {
+                return false;
+            }
+        }
+        of_tables.next().is_none() && spans == lock(&tables.free).spans
+    }
+
+    /// Allocated objects, and those of them that transactions have claimed to free them.
+    pub fn objects_with(&self, claimed: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+        let mut objects = self.objects();
+        if !claimed.is_empty() {
+            objects.extend(claimed.iter().filter_map(|&object| Some((object, self.usable_bytes(object)?))));
+            objects.sort_unstable();
+        }
+        objects
     }
 }

@@ -98,7 +98,7 @@ proptest! {
         } else {
             options.create_in(Box::new(memory.clone())).unwrap()
         };
-        let layout = pool.tx(|tx| Ok(tx.inner.allocator.layout())).unwrap();
+        let layout = pool.tx(|tx| Ok(tx.layout())).unwrap();
         let mut model = Model { layout, pieces: BTreeMap::new() };
         let mut live: Vec<u64> = Vec::new();
         for steps in steps.chunks(12) {

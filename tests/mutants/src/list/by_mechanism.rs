@@ -88,9 +88,9 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "what a processor has applied is left to the fences of the next",
-        file: BY_MECHANISM,
-        find: "if stores_behind_commits(mechanism) && self.stores_by_this_processor() {",
-        with: "if !FAULT && stores_behind_commits(mechanism) && self.stores_by_this_processor() {",
+        file: MECHANISM,
+        find: "if stores_behind_commits && by_this_processor {",
+        with: "if !FAULT && stores_behind_commits && by_this_processor {",
         tests: unit("a_working_copy_by_redo_logs"),
     },
     Mutant {

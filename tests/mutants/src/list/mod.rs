@@ -6,6 +6,7 @@ mod by_mechanism;
 mod capi;
 mod card;
 mod check;
+mod concurrent;
 mod direct;
 mod driver;
 mod mechanism;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Mutant> {
         objects::MUTANTS,
         capi::MUTANTS,
         check::MUTANTS,
+        concurrent::MUTANTS,
     ]
     .concat()
 }

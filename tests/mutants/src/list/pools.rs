@@ -142,8 +142,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "the index of a pool by offsets keeps a run whose word an abort has taken back",
         file: ALLOCATOR,
-        find: "run.filter(|_| fresh)",
-        with: "run.filter(|_| fresh && !FAULT)",
+        find: "if let Some((chunk, 1)) = run {",
+        with: "if let Some((chunk, 1)) = run.filter(|_| !FAULT) {",
         tests: library("transactions", "the_allocator_is_what_its_model_says"),
     },
     Mutant {

@@ -97,6 +97,7 @@ layout! {
 }
 
 /// Whole lines that `length` bytes at `offset` touch.
+#[inline]
 pub fn lines_of(offset: u64, length: impl Into<u64>) -> u64 {
     match length.into() {
         0 => 0,
@@ -105,11 +106,13 @@ pub fn lines_of(offset: u64, length: impl Into<u64>) -> u64 {
 }
 
 /// Bytes of the log slot for `length` bytes at `offset`: the head and the touched lines.
+#[inline]
 pub fn entry_bytes(offset: u64, length: u32) -> u64 {
     LINE_U64 * (1 + lines_of(offset, length))
 }
 
 /// Offset in the slot of the first byte of the logged range.
+#[inline]
 pub fn entry_data(offset: u64) -> u64 {
     LINE_U64 + offset % LINE_U64
 }
@@ -129,9 +132,11 @@ impl EntryHead {
     /// its bytes. What memory `entry` has is used again.
     pub fn encode_into(&self, entry: &mut Vec<u8>, fill: impl FnOnce(&mut [u8])) {
         let start = entry_data(self.offset) as usize;
-        entry.clear();
+        let end = start + self.length as usize;
         entry.resize(entry_bytes(self.offset, self.length) as usize, 0);
-        fill(&mut entry[start..start + self.length as usize]);
+        entry[LINE..start].fill(0);
+        fill(&mut entry[start..end]);
+        entry[end..].fill(0);
         self.seal(entry);
     }
 
@@ -463,6 +468,7 @@ layout! {
 /// Sequences rise with the count. Because they name the slot too, bytes that merely look like an
 /// entry (a logged copy of one, inside the data of a torn entry) are told from one: they lie
 /// elsewhere.
+#[inline]
 pub fn entry_sequence(count: u64, slot: u64) -> u64 {
     assert!(slot.is_multiple_of(LINE_U64) && slot < MAX_RING_BYTES as u64, "a slot is a line of a ring");
     assert!(count < 1 << 44, "a ring counts 2^44 entries");

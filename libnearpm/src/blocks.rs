@@ -45,6 +45,23 @@ impl<T: Copy> Blocks<T> {
         self.blocks[0].first().copied().zip(last.copied())
     }
 
+    /// The last item, to be changed in place.
+    #[inline]
+    pub fn last_mut(&mut self) -> Option<&mut T> {
+        self.blocks.last_mut()?.last_mut()
+    }
+
+    /// Adds an item behind all others.
+    #[inline]
+    pub fn push(&mut self, item: T) {
+        let last = self.blocks.len() - 1;
+        let items = &mut self.blocks[last];
+        items.push(item);
+        if items.len() > BLOCK {
+            self.split(last);
+        }
+    }
+
     /// The first position whose item is not `before` what is looked for.
     #[inline]
     pub fn seek(&self, before: impl Fn(&T) -> bool) -> Position {
@@ -85,8 +102,9 @@ impl<T: Copy> Blocks<T> {
     #[inline]
     pub fn put(&mut self, (block, index): Position, item: T) {
         // Behind everything: into the last block.
-        let last = self.blocks.len() - 1;
-        let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
+        if block == self.blocks.len() {
+            return self.push(item);
+        }
         let items = &mut self.blocks[block];
         items.insert(index, item);
         if items.len() > BLOCK {

@@ -96,6 +96,9 @@ impl IntervalSet {
     /// Hands on the parts of `range` that are not in the set, rising, until one is refused.
     #[inline]
     fn each_gap<E>(&self, range: &Range<u64>, mut each: impl FnMut(Range<u64>) -> Result<(), E>) -> Result<(), E> {
+        if self.is_empty() {
+            return if range.is_empty() { Ok(()) } else { each(range.clone()) };
+        }
         let mut at = range.start;
         for (start, end) in self.ranges.from(self.behind(range.start)) {
             if start >= range.end {
@@ -140,6 +143,16 @@ impl IntervalSet {
         if range.is_empty() {
             return;
         }
+        // What comes next is mostly behind everything, or continues the last one.
+        match self.ranges.last_mut() {
+            Some((start, _)) if range.start < *start => self.insert_among(range),
+            Some((_, end)) if range.start <= *end => *end = range.end.max(*end),
+            _ => self.ranges.push((range.start, range.end)),
+        }
+    }
+
+    /// Adds a range that begins in front of the last one.
+    fn insert_among(&mut self, range: Range<u64>) {
         // The ranges that touch this one become one with it.
         let position = self.ranges.seek(|&(_, end)| end < range.start);
         let touching = self.ranges.from(position).take_while(|&(start, _)| start <= range.end);

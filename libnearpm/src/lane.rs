@@ -29,7 +29,7 @@ use crate::stripes::{Mask, Stripes};
 
 mod ring;
 
-use ring::Ring;
+use ring::{Cursor, Ring};
 
 /// Extent of a ring that is new or was recovered.
 pub(crate) const INITIAL_EXTENT: u64 = MIN_RING_BYTES as u64;
@@ -184,11 +184,13 @@ impl Lane {
         reserved: &mut Vec<Entry>,
     ) -> Result<(), Error> {
         let before = reserved.len();
-        let mut sum = LogBytes::default();
-        ranges.clone().for_each(|(offset, length)| self.add_log_bytes(&mut sum, &(offset..offset + length)));
-        let mut former = [(0, 0); MAX_DEVICES];
+        let mut former = [Cursor::default(); MAX_DEVICES];
         self.rings.iter().zip(&mut former).for_each(|(ring, former)| *former = ring.cursor());
-        self.rings.iter_mut().zip(sum.0).for_each(|(ring, bytes)| ring.go_back(bytes));
+        if self.rings.iter().any(Ring::may_go_back) {
+            let mut sum = LogBytes::default();
+            ranges.clone().for_each(|(offset, length)| self.add_log_bytes(&mut sum, &(offset..offset + length)));
+            self.rings.iter_mut().zip(sum.0).for_each(|(ring, bytes)| ring.go_back(bytes));
+        }
         for (offset, length) in ranges {
             for (piece, _) in self.stripes.pieces(offset, length) {
                 if let Err(needed) = self.rings[piece.member].take(&piece, reserved) {
@@ -198,12 +200,7 @@ impl Lane {
                 }
             }
         }
-        for (member, (ring, medium)) in self.rings.iter_mut().zip(media(&self.media, medium)).enumerate() {
-            let own = reserved[before..].iter().filter(|e| e.member == member);
-            let end = own.map(|e| e.slot + entry_bytes(e.offset, e.length) - ring.start).max();
-            ring.extend(medium, end.unwrap_or(0))?;
-        }
-        Ok(())
+        self.rings.iter_mut().zip(media(&self.media, medium)).try_for_each(|(ring, medium)| ring.cover(medium))
     }
 
     /// Makes so many bytes of each ring usable now, or all of it, instead of when they are first

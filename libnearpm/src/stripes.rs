@@ -134,6 +134,7 @@ impl Stripes {
     }
 
     /// The pieces of a range of the whole, each with its part of the range.
+    #[inline]
     pub fn pieces(&self, offset: u64, bytes: u64) -> impl Iterator<Item = (Piece, Range<usize>)> + '_ {
         let mut done = 0;
         std::iter::from_fn(move || {

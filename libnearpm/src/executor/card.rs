@@ -26,7 +26,7 @@ use nearpm_interface::seal;
 
 use super::{Entry, Executor, Posted, Publication, ReadBack, Word};
 use crate::error::Error;
-use crate::interval::IntervalSet;
+use crate::interval::{IntervalSet, Overlap};
 use crate::memory::Medium;
 use crate::options::Durability;
 use crate::process::Process;
@@ -51,6 +51,8 @@ pub(crate) struct CardExecutor {
     synchronising: VecDeque<Ticket>,
     /// Commands that the next barrier posts. None depends on another.
     waiting: Vec<Command>,
+    /// Commands that are being posted; kept for their memory.
+    posting: Vec<Command>,
     /// Logs are being applied: what will say that they are.
     unapplied: Option<Word>,
     /// Lines that were written behind the processor's cache since they were last dropped from it.
@@ -95,6 +97,7 @@ impl CardExecutor {
             asynchronous: None,
             synchronising: VecDeque::new(),
             waiting: Vec::new(),
+            posting: Vec::new(),
             unapplied: None,
             behind_the_cache: IntervalSet::default(),
             verifications: 0,
@@ -155,7 +158,12 @@ impl CardExecutor {
 
     /// Notes lines that are written behind the cache.
     fn written(&mut self, range: Range<u64>) {
-        self.behind_the_cache.insert(whole_lines(&range));
+        let lines = whole_lines(&range);
+        match self.behind_the_cache.overlap(&lines) {
+            Overlap::All => return,
+            Overlap::Nothing(position) => self.behind_the_cache.insert_at(position, lines),
+            Overlap::Part => self.behind_the_cache.insert(lines),
+        }
         if self.behind_the_cache.len() > MOST_RANGES {
             self.behind_the_cache.join();
         }
@@ -239,6 +247,7 @@ impl Executor for CardExecutor {
             Some(EntryKind::Checkpoint) => Opcode::Checkpoint,
             _ => Opcode::UndoLog,
         };
+        let mut commands = std::mem::take(&mut self.posting);
         let command = |entry: &Entry| {
             let command = Command {
                 txid: head.txid,
@@ -251,8 +260,11 @@ impl Executor for CardExecutor {
             self.command(opcode, command)
         };
         let bytes: u64 = entries.iter().map(|e| entry_bytes(e.offset, e.length)).sum();
-        let commands: Vec<Command> = entries.iter().map(command).collect();
-        let Some(last) = self.post_all(medium, &commands, !self.ordered)? else { return Ok(()) };
+        commands.clear();
+        commands.extend(entries.iter().map(command));
+        let posted = self.post_all(medium, &commands, !self.ordered);
+        self.posting = commands;
+        let Some(last) = posted? else { return Ok(()) };
         count(&medium.counters.bytes_by_card, bytes);
         if self.ordered { self.at.check() } else { self.settle_all(medium, last) }
     }

@@ -27,9 +27,19 @@ pub(super) struct Ring {
     /// The last part that was skipped to go on at the start.
     skipped: Range<u64>,
     entries: u64,
+    /// End of the slots that were given out, in the ring.
+    reach: u64,
     pub formatted: bool,
     /// Bytes of the ring that a recovery reads.
     pub extent: u64,
+}
+
+/// How far slots and sequences of a ring were given out, for [`Ring::take_back`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cursor {
+    given: u64,
+    entries: u64,
+    reach: u64,
 }
 
 impl Ring {
@@ -42,6 +52,7 @@ impl Ring {
             back: 0,
             skipped: 0..0,
             entries: state.entries,
+            reach: 0,
             formatted: state.formatted,
             extent: INITIAL_EXTENT,
         }
@@ -65,6 +76,11 @@ impl Ring {
             // From the start again: the same few lines stay in the cache.
             (self.given, self.back, self.skipped) = (0, 0, 0..0);
         }
+    }
+
+    /// Whether there may be room at the start of the ring in front of what is in use.
+    pub fn may_go_back(&self) -> bool {
+        !self.back.is_multiple_of(self.capacity)
     }
 
     /// Goes on at the start of the ring where that has room for so many bytes: the less of the ring
@@ -96,14 +112,14 @@ impl Ring {
         Ok(())
     }
 
-    /// How far slots and sequences were given out, for [`Ring::take_back`].
-    pub fn cursor(&self) -> (u64, u64) {
-        (self.given, self.entries)
+    pub fn cursor(&self) -> Cursor {
+        Cursor { given: self.given, entries: self.entries, reach: self.reach }
     }
 
     /// Takes back what was given out since then.
-    pub fn take_back(&mut self, cursor: (u64, u64)) {
-        ((self.given, self.entries), self.skipped) = (cursor, 0..0);
+    pub fn take_back(&mut self, cursor: Cursor) {
+        (self.given, self.entries, self.reach) = (cursor.given, cursor.entries, cursor.reach);
+        self.skipped = 0..0;
     }
 
     /// Takes `bytes` contiguous bytes and gives their place in the ring.
@@ -117,7 +133,14 @@ impl Ring {
             return None;
         }
         self.given = at + bytes;
-        Some(RING_HEAD_BYTES + at % self.capacity)
+        let slot = RING_HEAD_BYTES + at % self.capacity;
+        self.reach = self.reach.max(slot + bytes);
+        Some(slot)
+    }
+
+    /// Makes the extent word cover every slot that was given out, before anything is stored there.
+    pub fn cover(&mut self, medium: &Medium) -> Result<(), Error> {
+        self.extend(medium, self.reach)
     }
 
     /// Makes the extent word cover slots up to `end`, before anything is stored there.

@@ -235,8 +235,8 @@ fn paths(program: Program) -> Vec<Case> {
     Configuration::choices().into_iter().map(of).collect()
 }
 
-/// The function that makes checksums.
-const CHECKSUM: &str = "hw_x86_64::crc32c";
+/// What the functions that make checksums have in their names.
+const CHECKSUM: &str = "crc32c::hw_x86_64::";
 
 /// Instructions of this program with some arguments, but for those outside.
 fn counted(arguments: &[String]) -> Result<u64> {

@@ -2,7 +2,6 @@
 //!
 //! Invariant: every logical page has a page of its own, and the pages that none has are in `free`.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use nearpm_interface::geometry::MAX_DEVICES;
@@ -121,21 +120,23 @@ impl Pages {
         if self.is_identity() {
             return Vec::new();
         }
-        let free: HashSet<u64> = self.free.iter().flatten().copied().collect();
+        let mut free = vec![false; (self.head.pages + self.head.spare) as usize];
+        self.free.iter().flatten().for_each(|&page| free[page as usize] = true);
         let away = || (0..self.head.pages).filter(|&logical| self.page(logical) != logical);
-        let mut moves: Vec<_> = away().filter(|own| free.contains(own)).map(|own| (own, own)).take(most).collect();
+        let mut moves: Vec<_> = away().filter(|&own| free[own as usize]).map(|own| (own, own)).take(most).collect();
         if moves.is_empty() {
             // They have changed places with each other, so that none of them is on a page without
             // one.
             let any = |logical| self.free[self.member(logical)].last().map(|&page| (logical, page));
             moves.extend(away().next().and_then(any));
         }
-        let taken: HashSet<u64> = moves.iter().map(|&(_, page)| page).collect();
-        self.free.iter_mut().for_each(|free| free.retain(|page| !taken.contains(page)));
+        moves.iter().for_each(|&(_, page)| free[page as usize] = false);
+        self.free.iter_mut().for_each(|pages| pages.retain(|&page| free[page as usize]));
         moves
     }
 
     /// Whether every logical page is at home.
+    #[inline]
     pub fn is_identity(&self) -> bool {
         self.away == 0
     }
@@ -173,6 +174,7 @@ impl Pages {
     }
 
     /// The pieces of a range of the heap: each with its place and its part of the range.
+    #[inline]
     pub fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> + '_ {
         let mut done = 0;
         std::iter::from_fn(move || {

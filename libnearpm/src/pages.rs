@@ -120,30 +120,29 @@ impl Pages {
         if self.is_identity() {
             return Vec::new();
         }
-        let mut free = vec![false; (self.head.pages + self.head.spare) as usize];
-        self.free.iter().flatten().for_each(|&page| free[page as usize] = true);
-        let away = || (0..self.head.pages).filter(|&logical| self.page(logical) != logical);
-        let mut moves: Vec<_> = away().filter(|&own| free[own as usize]).map(|own| (own, own)).take(most).collect();
+        let mut is_free = vec![false; (self.head.pages + self.head.spare) as usize];
+        self.free.iter().flatten().for_each(|&page| is_free[page as usize] = true);
+        // Not behind the last one that is away: few of a large pool are, mostly at its begin.
+        let away = || {
+            let all = (0..).zip(&self.table).filter(|&(logical, &page)| page != logical);
+            all.map(|(logical, _)| logical).take(self.away as usize)
+        };
+        let own = away().filter(|&own| is_free[own as usize]).map(|own| (own, own));
+        let mut moves: Vec<(u64, u64)> = own.take(most).collect();
         if moves.is_empty() {
             // They have changed places with each other, so that none of them is on a page without
             // one.
             let any = |logical| self.free[self.member(logical)].last().map(|&page| (logical, page));
             moves.extend(away().next().and_then(any));
         }
-        moves.iter().for_each(|&(_, page)| free[page as usize] = false);
-        self.free.iter_mut().for_each(|pages| pages.retain(|&page| free[page as usize]));
+        moves.iter().for_each(|&(_, page)| is_free[page as usize] = false);
+        self.free.iter_mut().for_each(|free| free.retain(|&page| is_free[page as usize]));
         moves
     }
 
     /// Whether every logical page is at home.
-    #[inline]
     pub fn is_identity(&self) -> bool {
         self.away == 0
-    }
-
-    /// How the pool is striped.
-    pub fn stripes(&self) -> Stripes {
-        self.stripes
     }
 
     /// Offset of a page.
@@ -174,7 +173,6 @@ impl Pages {
     }
 
     /// The pieces of a range of the heap: each with its place and its part of the range.
-    #[inline]
     pub fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> + '_ {
         let mut done = 0;
         std::iter::from_fn(move || {
@@ -270,5 +268,36 @@ mod tests {
         assert_eq!(pages.set(2, 2), page);
         assert!(pages.is_identity() && pages.locate(range.0, range.1) == range);
         assert!(pages.take_towards_home(8).is_empty());
+    }
+
+    /// Pages that have changed places, and one whose own page is free.
+    #[test]
+    fn every_page_comes_home_and_takes_none_that_another_has() {
+        let head = format::layout(&Options::new().lanes(1).spare_pages(4), 1 << 20).expect("a pool has so many bytes");
+        let [one, other, last] = [1, 3, head.pages - 1];
+        let mut table: Vec<u64> = (0..head.pages).collect();
+        table.swap(one as usize, other as usize);
+        table[last as usize] = head.pages;
+        let mut pages = Pages::of(Stripes::of(&head), table);
+        let spare = pages.free.concat();
+        let moved = |pages: &mut Pages, moves: &[(u64, u64)]| {
+            moves.iter().for_each(|&(logical, page)| {
+                let former = pages.set(logical, page);
+                pages.give(former);
+            });
+        };
+        assert_eq!(pages.take_towards_home(8), [(last, last)]);
+        assert_eq!(pages.free.concat(), spare.iter().copied().filter(|&page| page != last).collect::<Vec<_>>());
+        moved(&mut pages, &[(last, last)]);
+        // Neither of the two has its own: one of them makes room first.
+        let [(logical, page)] = pages.take_towards_home(8)[..] else { panic!("one page goes") };
+        assert!((logical, page >= head.pages) == (one, true) && !pages.free.concat().contains(&page));
+        moved(&mut pages, &[(logical, page)]);
+        assert_eq!(pages.take_towards_home(8), [(other, other)]);
+        moved(&mut pages, &[(other, other)]);
+        assert_eq!(pages.take_towards_home(8), [(one, one)]);
+        moved(&mut pages, &[(one, one)]);
+        assert!(pages.is_identity());
+        assert_eq!(pages.free.concat().len(), spare.len());
     }
 }

@@ -141,8 +141,14 @@ impl Pages {
     }
 
     /// Whether every logical page is at home.
+    #[inline]
     pub fn is_identity(&self) -> bool {
         self.away == 0
+    }
+
+    /// How the pool is striped.
+    pub fn stripes(&self) -> Stripes {
+        self.stripes
     }
 
     /// Offset of a page.
@@ -173,6 +179,7 @@ impl Pages {
     }
 
     /// The pieces of a range of the heap: each with its place and its part of the range.
+    #[inline]
     pub fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> + '_ {
         let mut done = 0;
         std::iter::from_fn(move || {

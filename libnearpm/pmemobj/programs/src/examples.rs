@@ -23,6 +23,14 @@ const MAPCLI_CARD_BYTES: &str = "184549376";
 /// Of the random numbers of `mapcli`.
 const SEED: &str = "1";
 
+/// No random number of `mapcli` has this bit.
+pub const NEVER: u64 = 1 << 63;
+
+/// A command that looks up a key that was never there, behind which what comes before is done.
+fn look_up() -> String {
+    format!("c {NEVER}\n")
+}
+
 /// The maps that are wanted.
 ///
 /// # Panics
@@ -129,17 +137,22 @@ impl Session<'_> {
         succeeded(self.map, &self.output(commands))
     }
 
-    /// Virtual time in picoseconds at the end of a run with these commands, and what it prints to
-    /// standard error. It must succeed.
-    pub fn timed(&self, commands: &str) -> (u64, String) {
-        let (output, now_ps) = self.run(commands, Program::timed);
-        succeeded(self.map, &output);
-        (now_ps, String::from_utf8_lossy(&output.stderr).into_owned())
+    /// Insertions of so many random keys into the map, in a run that must succeed: virtual
+    /// picoseconds, and what is printed to standard error.
+    pub fn timed(&self, insertions: u64) -> (u64, String) {
+        let parts = [look_up(), format!("n {insertions}\n{}", look_up())];
+        let run = self.run("", |program, run| program.asked(run, &parts.each_ref().map(String::as_str)));
+        succeeded(self.map, &run.output);
+        let [begun, ended] = run.marks_ps[..] else { panic!("{} marks", run.marks_ps.len()) };
+        (ended - begun, String::from_utf8_lossy(&run.output.stderr).into_owned())
     }
 
-    /// What callgrind writes of a run with these commands: see [`Program::profiled`].
-    pub fn profiled(&self, commands: &str, outside: &[String]) -> String {
-        self.run(commands, |program, run| program.profiled(run, outside))
+    /// What callgrind writes of insertions from one number to another: see [`Program::profiled`].
+    pub fn profiled(&self, insertions: [u64; 2], outside: &[String]) -> String {
+        let [few, many] = insertions;
+        let commands = format!("n {few}\n{0}n {1}\n{0}", look_up(), many - few);
+        // Nobody calls it but for the command that looks a key up, and no compiler can inline it.
+        self.run(&commands, |program, run| program.profiled_between(run, outside, "map_lookup"))
     }
 
     /// The keys that the map has by its own walk, in the order of it, and by its own count where

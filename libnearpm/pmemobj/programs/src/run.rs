@@ -1,13 +1,15 @@
 //! Runs of a program on a library.
 
-use std::io::{Seek, Write};
+use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use super::{CARD, Followed, Library, Program, follow, library, pmdk};
 
 /// Bytes of a card, unless a run's variables say otherwise.
 const CARD_BYTES: &str = "100663296";
+/// Name of what callgrind writes of a run.
+const PROFILE: &str = "profile";
 /// What a run is told by itself alone, whatever the environment of this process says.
 const OWN: [&str; 12] = [
     "NEARPM_SURVIVES",
@@ -102,22 +104,47 @@ impl Program {
         follow::follow(command, || now_ps(&clock))
     }
 
-    /// How a run ends and what it prints, and the virtual time of the card in picoseconds when
-    /// something reached it last.
-    pub fn timed(&self, run: &Run) -> (Output, u64) {
+    /// Gives a run one part of its input after the other, and waits for a line that it answers each
+    /// with: how it ends, and the card's clock behind each answer.
+    ///
+    /// # Panics
+    /// If it does not start, or ends without having answered.
+    pub fn asked(&self, run: &Run, parts: &[&str]) -> Followed {
         let clock = run.folder.join("clock");
-        let mut command = run.command(&self.binary, &[]);
-        let output = command.env("NEARPM_CARD_CLOCK", &clock).output().expect("the program runs");
-        let now = now_ps(&clock);
-        (output, now)
+        let mut command = run.command(&self.binary, &["stdbuf", "--output=L"]);
+        command.env("NEARPM_CARD_CLOCK", &clock).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("coreutils are installed");
+        let mut input = child.stdin.take().expect("it is piped");
+        let mut answers = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let asked = parts.iter().map_while(|part| {
+            // Who has ended reads nothing more, and says below why.
+            input.write_all(part.as_bytes()).ok().and_then(|()| answers.next()).map(|_| now_ps(&clock))
+        });
+        let marks_ps: Vec<u64> = asked.collect();
+        drop(input);
+        let output = child.wait_with_output().expect("it prints and ends");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(marks_ps.len(), parts.len(), "{} {:?}: {}\n{text}", self.name, run.arguments, output.status);
+        Followed { output, marks_ps }
     }
 
     /// What callgrind writes of a run that must succeed, without what is executed inside of
     /// functions of such names.
     pub fn profiled(&self, run: &Run, outside: &[String]) -> String {
-        let profile = run.folder.join("profile");
-        let file = format!("--callgrind-out-file={}", profile.display());
+        self.callgrind(run, outside, &[]);
+        read(&run.folder.join(PROFILE))
+    }
+
+    /// The same of that part of a run which is between the first two calls of a function.
+    pub fn profiled_between(&self, run: &Run, outside: &[String], function: &str) -> String {
+        self.callgrind(run, outside, &[format!("--dump-before={function}")]);
+        read(&run.folder.join(PROFILE).with_extension("2"))
+    }
+
+    fn callgrind(&self, run: &Run, outside: &[String], options: &[String]) {
+        let file = format!("--callgrind-out-file={}", run.folder.join(PROFILE).display());
         let mut valgrind = vec!["valgrind".to_owned(), "--tool=callgrind".to_owned(), file];
+        valgrind.extend_from_slice(options);
         // Each toggle says that nothing is collected at the start.
         valgrind.extend(outside.iter().map(|name| format!("--toggle-collect={name}")));
         valgrind.push("--collect-atstart=yes".to_owned());
@@ -125,8 +152,11 @@ impl Program {
         let output = run.command(&self.binary, &valgrind).output().expect("valgrind runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} {:?}: {}\n{text}", self.name, run.arguments, output.status);
-        std::fs::read_to_string(profile).expect("callgrind writes what it counted")
     }
+}
+
+fn read(profile: &Path) -> String {
+    std::fs::read_to_string(profile).expect("callgrind writes what it counted")
 }
 
 /// What a card's clock says.

@@ -11,7 +11,7 @@ use std::path::Path;
 use nearpm_pmemobj_programs::{Library, Program, Run, commands};
 use tempfile::TempDir;
 
-use crate::taken::{Case, Subject, Way};
+use crate::taken::{Case, Counted, Subject, Way};
 use crate::{can_count, measure, table};
 
 const MAPS: [&str; 4] = ["btree", "rbtree", "skiplist", "hashmap"];
@@ -56,8 +56,10 @@ impl Case for OneMap<'_> {
         ((ended - begun) as f64 / 1000.0, commands(&text))
     }
 
-    fn profile(&self, operations: u64, outside: &[String]) -> String {
-        self.run(operations, |program, run| program.profiled(run, outside))
+    fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted {
+        let [few, many] = operations
+            .map(|operations| Counted::of(&self.run(operations, |program, run| program.profiled(run, outside))));
+        many.beside(few)
     }
 }
 

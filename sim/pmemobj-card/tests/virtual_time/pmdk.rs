@@ -5,26 +5,24 @@
 //! $ NEARPM_PMDK_SOURCE=~/pmdk NEARPM_THOROUGH=1 cargo nextest run --release -p nearpm-pmemobj-card --test virtual_time --no-capture -E 'test(pmdks_own)'
 //! ```
 //!
-//! `mapcli` inserts as many random keys as it is told and has no marks: a run with more insertions
-//! is compared with one with fewer, from the opening of the pool to its end. An insertion is
-//! `map_insert`, in the transactions that the map makes or, of the atomic maps, does without; its
+//! `mapcli` inserts as many random keys as it is told. It is told by a pipe, so that the card's
+//! clock is read when it has answered; callgrind counts from one look-up to the next. An insertion
+//! is `map_insert`, in the transactions that the map makes or, of two hash maps, does without; its
 //! value is `OID_NULL`. What `mapcli` itself adds are two calls of `rand`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use nearpm_pmemobj_programs::examples::{LAYOUT, Mapcli, Session, maps};
+use nearpm_pmemobj_programs::examples::{LAYOUT, Mapcli, NEVER, Session, maps};
 use nearpm_pmemobj_programs::{CARD, Checker, Library, callgrind, commands, pmdk};
 use tempfile::TempDir;
 
 use crate::table::{Rows, best, grouped, head, line, ratio};
-use crate::taken::{Case, Subject, Way};
+use crate::taken::{Case, Counted, Subject, Way};
 use crate::{Taken, can_count, measure, table};
 
 /// Insertions that PMDK itself is counted with.
 const COUNTS: [u64; 2] = [100, 300];
-/// No random number of `mapcli` has this bit.
-const NEVER: u64 = 1 << 63;
 
 struct Pmdks {
     mapcli: Mapcli,
@@ -78,27 +76,18 @@ impl OneMap<'_> {
 impl Case for OneMap<'_> {
     fn timed(&self, operations: u64) -> (f64, u64) {
         let session = self.fresh();
-        let (now_ps, said) = session.timed(&insertions(operations));
-        let keys = match self.map {
-            // The same keys, since neither draws random numbers of its own.
-            "rtree" => {
-                let ctree = OneMap { map: "ctree", folder: folder(), ..*self };
-                let session = ctree.session(&[]);
-                session.printed(&insertions(operations));
-                session.keys()
-            }
-            _ => session.keys(),
-        };
+        let (taken_ps, said) = session.timed(operations);
+        let keys = self.pmdks.keys(self.map, &session, operations);
         let keys: BTreeSet<u64> = keys.into_iter().collect();
         assert_eq!(keys.len() as u64, operations, "{} by {:?}", self.map, self.way);
         let asked: Vec<u64> = keys.iter().flat_map(|&key| [key, key | NEVER]).collect();
         assert_eq!(session.found("", &asked), keys, "{} by {:?}", self.map, self.way);
         self.pmdks.checker.check(Library::SimulatedCard, &self.path("pool"), LAYOUT);
-        (now_ps as f64 / 1000.0, commands(&said))
+        (taken_ps as f64 / 1000.0, commands(&said))
     }
 
-    fn profile(&self, operations: u64, outside: &[String]) -> String {
-        self.fresh().profiled(&insertions(operations), outside)
+    fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted {
+        Counted::of(&self.fresh().profiled(operations, outside))
     }
 }
 
@@ -108,25 +97,31 @@ impl Pmdks {
         Some(Pmdks { mapcli: Mapcli::compile()?, checker: Checker::compile()? })
     }
 
+    /// The keys that so many insertions have left in a map.
+    fn keys(&self, map: &'static str, session: &Session, operations: u64) -> Vec<u64> {
+        if map != "rtree" {
+            return session.keys();
+        }
+        // The same keys as in a `ctree`, since neither draws random numbers of its own.
+        let folder = folder();
+        let ctree = self.mapcli.on(Library::WorkingCopy, "ctree", folder.path(), &[]);
+        ctree.printed(&insertions(operations));
+        ctree.keys()
+    }
+
     /// Instructions of an insertion on PMDK itself, with a file that passes for persistent memory;
     /// `None` where `mapcli` does not survive that.
     fn instructions_of_pmdk(&self, map: &'static str) -> Option<f64> {
-        let folder = folder();
-        let [pool, empty] = ["pool", "empty"].map(|name| folder.path().join(name));
-        let session = self.mapcli.on(Library::Pmdk, map, folder.path(), &[]);
-        session.printed("");
-        std::fs::rename(&pool, &empty).expect("the pool is there");
-        let fresh = || _ = std::fs::copy(&empty, &pool).expect("the pool can be copied");
-        fresh();
+        let [tried, counted] = [folder(), folder()];
+        let session = self.mapcli.on(Library::Pmdk, map, tried.path(), &[]);
         if !session.output(&insertions(COUNTS[1])).status.success() {
             return None;
         }
-        assert_eq!(session.found("", &session.keys()).len() as u64, COUNTS[1], "{map}");
-        let [few, many] = COUNTS.map(|count| {
-            fresh();
-            callgrind::instructions(&session.profiled(&insertions(count), &[]))
-        });
-        Some((many as f64 - few as f64) / (COUNTS[1] - COUNTS[0]) as f64)
+        let keys = self.keys(map, &session, COUNTS[1]);
+        assert_eq!(session.found("", &keys).len() as u64, COUNTS[1], "{map}");
+        let session = self.mapcli.on(Library::Pmdk, map, counted.path(), &[]);
+        let instructions = callgrind::instructions(&session.profiled(COUNTS, &[]));
+        Some(instructions as f64 / (COUNTS[1] - COUNTS[0]) as f64)
     }
 }
 

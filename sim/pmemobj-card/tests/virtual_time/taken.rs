@@ -85,36 +85,52 @@ pub trait Subject: Sync {
 
 /// Insertions into a map by a way. Each run begins with the same empty map.
 pub trait Case {
-    /// Virtual nanoseconds of so many insertions and what each run takes beside them, and commands
-    /// of the whole run. Every key is read back, and some that were never there.
+    /// Virtual nanoseconds of so many insertions, and commands of the whole run. Every key is read
+    /// back, and some that were never there.
     fn timed(&self, operations: u64) -> (f64, u64);
 
-    /// What callgrind writes of a whole run, without what is executed inside of functions of such
-    /// names.
-    fn profile(&self, operations: u64, outside: &[String]) -> String;
+    /// Instructions from one number of insertions to another, without those that are executed
+    /// inside of functions of such names.
+    fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted;
 }
 
-/// Instructions of a whole run, but for those of checksums and inside of accesses to the card, and
-/// how many of them are the simulator's.
-fn instructions(case: &dyn Case, operations: u64) -> [u64; 2] {
-    let outside = SIMULATED.map(|name| format!("*nearpm_sim::machine::function::{name}"));
-    let profile = case.profile(operations, &outside);
-    let (all, [checksums, simulator]) =
-        callgrind::own_instructions(&profile, ["crc32c::hw_x86_64::", "nearpm_sim::model"]);
-    assert!(checksums > 0, "no function makes checksums by its name");
-    [all - checksums, simulator]
+/// Instructions that were counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// All but those of checksums, which the simulated computer charges.
+    own: u64,
+    /// How many of them are the simulator's.
+    simulator: u64,
+}
+
+impl Counted {
+    /// Those of a profile.
+    pub fn of(profile: &str) -> Counted {
+        let (all, [checksums, simulator]) =
+            callgrind::own_instructions(profile, ["crc32c::hw_x86_64::", "nearpm_sim::model"]);
+        assert!(checksums > 0, "no function makes checksums by its name");
+        Counted { own: all - checksums, simulator }
+    }
+
+    /// Those that a run has beside another one's.
+    pub fn beside(self, other: Counted) -> Counted {
+        Counted { own: self.own - other.own, simulator: self.simulator.abs_diff(other.simulator) }
+    }
 }
 
 /// What an insertion takes, between a number of insertions and three times as many.
 fn taken(case: &dyn Case, operations: u64) -> Taken {
     let counts = [operations, 3 * operations];
     let [few, many] = counts.map(|count| case.timed(count));
-    let [fewer, more] = counts.map(|count| instructions(case, count));
+    let counted = case.counted(counts, &SIMULATED.map(|name| format!("*nearpm_sim::machine::function::{name}")));
+    // It is started and stopped alone, which is the same whatever the program does.
+    assert!(counted.simulator * 50 < counted.own, "{counted:?}: too many are the simulator's");
     let each = (2 * operations) as f64;
-    // Of the simulator it is started and stopped alone, which is the same in both runs.
-    let [instructions, simulator] = [0, 1].map(|of| (more[of] as f64 - fewer[of] as f64) / each);
-    assert!(simulator.abs() * 50.0 < instructions, "{simulator} of {instructions} instructions are the simulator's");
-    Taken { in_computer_ns: (many.0 - few.0) / each, instructions, commands: (many.1 - few.1) as f64 / each }
+    Taken {
+        in_computer_ns: (many.0 - few.0) / each,
+        instructions: counted.own as f64 / each,
+        commands: (many.1 - few.1) as f64 / each,
+    }
 }
 
 /// What an insertion takes by each of some ways, several at a time: virtual time does not depend on

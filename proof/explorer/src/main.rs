@@ -114,7 +114,11 @@ fn programs(options: &Exploration) -> impl Iterator<Item = (u64, Program)> {
     // A kind of pool that is asked for by name says itself what it does not take.
     let threads = move |pool: Kind| {
         Threads::ALL.into_iter().filter(move |&threads| {
-            let takes = threads == Threads::One || pool.takes_threads();
+            let takes = match threads {
+                Threads::One => true,
+                Threads::Two => pool.takes_threads(),
+                Threads::OneAndReader => pool.has_snapshots(),
+            };
             match (options.threads, options.snapshots) {
                 (None, false) => takes,
                 (None, true) => threads == Threads::OneAndReader && (takes || options.pool.is_some()),

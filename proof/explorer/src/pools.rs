@@ -30,6 +30,14 @@ pub enum Kind {
     Checkpoint,
     /// Shadow paging, epochs of three transactions.
     Shadow,
+    /// Undo logging, transactions beside each other.
+    UndoConcurrent,
+    /// Redo logging, transactions beside each other.
+    RedoConcurrent,
+    /// Checkpointing, epochs of three transactions, which are beside each other.
+    CheckpointConcurrent,
+    /// Shadow paging, epochs of three transactions, which are beside each other.
+    ShadowConcurrent,
     /// A direct pool with a working copy.
     WorkingCopy,
     /// A direct pool with a working copy, commits not waited for.
@@ -61,6 +69,8 @@ pub enum Kind {
     CardUndo,
     /// Undo logging by a card, commits not waited for.
     CardUndoAsynchronous,
+    /// Undo logging by a card, transactions beside each other.
+    CardUndoConcurrent,
     /// Redo logging by a card.
     CardRedo,
     /// Redo logging by a card, commits not waited for.
@@ -115,13 +125,17 @@ fn lock(pool: &Mutex<CPool>) -> MutexGuard<'_, CPool> {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 33] = [
+    pub const ALL: [Kind; 38] = [
         Kind::Undo,
         Kind::UndoAsynchronous,
         Kind::Redo,
         Kind::RedoAsynchronous,
         Kind::Checkpoint,
         Kind::Shadow,
+        Kind::UndoConcurrent,
+        Kind::RedoConcurrent,
+        Kind::CheckpointConcurrent,
+        Kind::ShadowConcurrent,
         Kind::WorkingCopy,
         Kind::WorkingCopyAsynchronous,
         Kind::WorkingCopyByUndo,
@@ -137,6 +151,7 @@ impl Kind {
         Kind::CInPlace,
         Kind::CardUndo,
         Kind::CardUndoAsynchronous,
+        Kind::CardUndoConcurrent,
         Kind::CardRedo,
         Kind::CardRedoAsynchronous,
         Kind::CardCheckpoint,
@@ -185,6 +200,7 @@ impl Kind {
         let host_ordered = match self {
             Kind::CardUndo
             | Kind::CardUndoAsynchronous
+            | Kind::CardUndoConcurrent
             | Kind::CardRedo
             | Kind::CardRedoAsynchronous
             | Kind::CardCheckpoint
@@ -231,7 +247,24 @@ impl Kind {
     /// records and by undo logs, which have a lane for each; by the other mechanisms one waits for
     /// the other.
     pub fn takes_threads(self) -> bool {
-        self.is_direct() && !self.is_c()
+        (self.is_direct() && !self.is_c()) || self.is_concurrent()
+    }
+
+    /// Whether readers can have snapshots of it.
+    pub fn has_snapshots(self) -> bool {
+        self.takes_threads() && self.is_direct()
+    }
+
+    /// Whether it is read and written by offsets, in transactions beside each other.
+    pub fn is_concurrent(self) -> bool {
+        matches!(
+            self,
+            Kind::UndoConcurrent
+                | Kind::RedoConcurrent
+                | Kind::CheckpointConcurrent
+                | Kind::ShadowConcurrent
+                | Kind::CardUndoConcurrent
+        )
     }
 
     /// Whether its memory has to make a fence that of all processors.
@@ -255,15 +288,18 @@ impl Kind {
         let mechanism = match self {
             Kind::Redo
             | Kind::RedoAsynchronous
+            | Kind::RedoConcurrent
             | Kind::CardRedo
             | Kind::CardRedoAsynchronous
             | Kind::CardRedoUnordered => Mechanism::Redo,
-            Kind::Checkpoint | Kind::CardCheckpoint | Kind::CardCheckpointUnordered => Mechanism::Checkpoint,
-            Kind::Shadow | Kind::CardShadow | Kind::CardShadowUnordered => Mechanism::Shadow,
+            Kind::Checkpoint | Kind::CheckpointConcurrent | Kind::CardCheckpoint | Kind::CardCheckpointUnordered => {
+                Mechanism::Checkpoint
+            }
+            Kind::Shadow | Kind::ShadowConcurrent | Kind::CardShadow | Kind::CardShadowUnordered => Mechanism::Shadow,
             _ => Mechanism::Undo,
         };
         let options = Options::new().mechanism(mechanism).durability(self.durability()).id(card::POOL_ID).epoch_ops(3);
-        options.lanes(1).ring_bytes(32 << 10).spare_pages(12)
+        options.lanes(1).ring_bytes(32 << 10).spare_pages(12).concurrent(self.is_concurrent())
     }
 
     fn direct(self) -> Options {

@@ -64,7 +64,7 @@ impl Program {
 
     fn run(&self, card: Option<MockCard>) -> Result<Recorded, String> {
         if self.threads() > 2 || (self.is_scheduled() && !self.pool.takes_threads()) {
-            return Err("two threads at most, and those on a direct pool alone".into());
+            return Err("two threads at most, and those on a pool that takes them".into());
         }
         if self.threads() > 1 && self.reader.is_some() {
             return Err("a reader is the second thread".into());

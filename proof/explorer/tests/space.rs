@@ -226,7 +226,7 @@ fn a_reader_beside_a_writer_in_place_sees_one_version() {
 #[test]
 fn readers_beside_random_programs_see_one_version() {
     let seeds = if thorough() { 100 } else { 4 };
-    for pool in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()) {
+    for pool in Kind::ALL.into_iter().filter(|kind| kind.has_snapshots()) {
         let (mut total, mut overlapped) = (Report::default(), 0);
         for structure in Structure::LIBRARY {
             for seed in 0..seeds {

@@ -1,4 +1,4 @@
-//! Two threads on a direct pool, by every schedule with few switches, each with its crashes.
+//! Two threads on a pool, by every schedule with few switches, each with its crashes.
 
 #[path = "common/growing.rs"]
 mod growing;
@@ -51,6 +51,11 @@ fn two_threads_in_place_survive_every_schedule() {
     by_every_schedule(Kind::InPlace);
 }
 
+#[test]
+fn two_threads_beside_each_other_by_offsets_survive_every_schedule() {
+    by_every_schedule(Kind::UndoConcurrent);
+}
+
 fn survives(program: &Program, limits: Limits) -> Report {
     let (report, failure) = explore(program, limits).unwrap_or_else(|e| panic!("{program:?}: {e}"));
     if let Some(failure) = failure {
@@ -66,7 +71,7 @@ fn survives(program: &Program, limits: Limits) -> Report {
 fn two_threads_survive_random_programs() {
     for (number, pool) in Kind::ALL.into_iter().filter(|kind| kind.takes_threads()).enumerate() {
         let mut total = Report::default();
-        let is_sampled = pool.brings_home().is_some() && !thorough();
+        let is_sampled = (pool.brings_home().is_some() || pool.is_concurrent()) && !thorough();
         let seeds = if thorough() { 100 } else { 2 - u64::from(is_sampled) };
         let forms: &[(usize, u64)] = if is_sampled { &[(2, 1)] } else { &[(2, 1), (4, 3)] };
         let (first, step) = if is_sampled { (number % 3, 3) } else { (0, 1) };

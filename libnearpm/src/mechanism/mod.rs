@@ -116,6 +116,7 @@ pub(crate) trait Protocol: Send {
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a word that is damaged; what the mechanism says.
+#[inline]
 pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, change: Change) -> Result<(), Error> {
     let (offset, word) = match change {
         Change::Word(offset, word) => (offset, word),

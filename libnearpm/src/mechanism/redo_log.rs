@@ -129,10 +129,10 @@ impl RedoLog {
     }
 
     fn note_counting(&mut self, cx: &Context, entries: &[Entry]) {
-        let stripes = cx.pages.stripes();
-        if stripes.members() == 1 {
+        if cx.head.members <= 1 {
             return;
         }
+        let stripes = cx.pages.stripes();
         self.counting.retain(|(member, _)| entries.iter().all(|entry| entry.member != *member));
         self.counting.extend(entries.iter().map(|entry| {
             let start = stripes.whole_offset(entry.member, entry.offset);

@@ -92,6 +92,7 @@ impl Allocator {
     ///
     /// # Errors
     /// [`Error::ZeroSize`] and [`Error::Full`] leave everything as it was.
+    #[inline]
     pub fn reserve(&mut self, bytes: u64) -> Result<Reservation, Error> {
         self.heap.prefer_lowest(&mut self.arena, bytes);
         let reserved = self.heap.reserve(&mut self.arena, bytes, Runs::Listed, |_, _| {});
@@ -145,6 +146,7 @@ impl Allocator {
     ///
     /// # Errors
     /// After any the transaction must be aborted.
+    #[cold]
     pub fn change_adopted(&self, cx: &mut Context, protocol: &mut dyn Protocol) -> Result<(), Error> {
         self.steps.iter().try_for_each(|step| match *step {
             Step::Allocates { object } => self.heap.allocation(object, |change| change_tables(protocol, cx, change)),
@@ -189,7 +191,9 @@ impl Allocator {
                 Step::Took { .. } => {}
                 Step::Allocates { object } => self.heap.allocated(object),
                 Step::Frees { object } => {
-                    self.claimed.remove(&object);
+                    if !self.claimed.is_empty() {
+                        self.claimed.remove(&object);
+                    }
                     self.heap.release(object);
                 }
                 Step::Cancels { object } => Self::give_back(&self.heap, &mut self.arena, object),
@@ -224,6 +228,7 @@ impl Allocator {
 
     /// Gives a reservation back. A run that has nothing any more becomes free chunks: in the tables
     /// it is free, be its word there or not.
+    #[cold]
     fn give_back(heap: &Heap, arena: &mut Arena, object: u64) {
         let run = heap.run_of(object);
         heap.release(object);

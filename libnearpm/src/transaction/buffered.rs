@@ -101,7 +101,7 @@ impl<'p> Buffered<'p> {
         self.doomed = true;
     }
 
-    pub fn check_writable(&self) -> Result<(), Error> {
+    fn check_writable(&self) -> Result<(), Error> {
         if self.shared.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }
 
@@ -119,18 +119,21 @@ impl<'p> Buffered<'p> {
     }
 
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.check_writable()?;
         self.collected.writes.insert(&self.shared.medium, offset, data);
         self.collected.changes = true;
         Ok(())
     }
 
     pub fn declare(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.check_writable()?;
         self.collected.declared.push(offset..offset + bytes);
         self.collected.changes = true;
         Ok(())
     }
 
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
+        self.check_writable()?;
         let reserved = self.shared.lock()?.allocator.reserve(bytes)?;
         self.collected.reserved.push(reserved);
         self.collected.changes = true;
@@ -138,6 +141,7 @@ impl<'p> Buffered<'p> {
     }
 
     pub fn free(&mut self, object: u64) -> Result<(), Error> {
+        self.check_writable()?;
         let Collected { reserved, cancelled, freed, changes, .. } = &mut self.collected;
         if let Some(at) = reserved.iter().rposition(|own| own.offset == object) {
             cancelled.push(reserved.swap_remove(at));

@@ -88,10 +88,7 @@ impl<'p> Exclusive<'p> {
         result
     }
 
-    pub fn check_writable(&self) -> Result<(), Error> {
-        self.inner.check_writable()
-    }
-
+    #[inline]
     pub fn layout(&self) -> HeapLayout {
         self.inner.allocator.layout()
     }
@@ -103,6 +100,7 @@ impl<'p> Exclusive<'p> {
 
     #[inline]
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.inner.check_writable()?;
         let result = self.inner.protocol.write(&mut self.inner.cx, offset, data);
         match result {
             Err(Error::TooLarge { .. }) => result,
@@ -110,11 +108,15 @@ impl<'p> Exclusive<'p> {
         }
     }
 
+    #[inline]
     pub fn declare(&mut self, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.inner.check_writable()?;
         self.inner.protocol.declare(&mut self.inner.cx, offset, bytes)
     }
 
+    #[inline]
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
+        self.inner.check_writable()?;
         let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
         let result = allocator.alloc(cx, &mut **protocol, bytes);
         let reserved = self.doom(result)?;
@@ -122,12 +124,15 @@ impl<'p> Exclusive<'p> {
         Ok(reserved.offset)
     }
 
+    #[inline]
     pub fn free(&mut self, object: u64) -> Result<(), Error> {
+        self.inner.check_writable()?;
         let Inner { cx, protocol, allocator, .. } = &mut *self.inner;
         let result = allocator.free(cx, &mut **protocol, object);
         self.doom(result)
     }
 
+    #[inline]
     pub fn size_of(&self, object: u64) -> Result<u64, Error> {
         self.inner.allocator.size_of(object)
     }

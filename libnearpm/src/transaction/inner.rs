@@ -31,6 +31,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Refuses changes of a pool that was opened for reading.
+    #[inline]
     pub fn check_writable(&self) -> Result<(), Error> {
         if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
     }

@@ -91,10 +91,6 @@ impl<'p> OffsetTx<'p> {
         each!(&mut self.kind, tx => tx.abandon());
     }
 
-    fn check_writable(&self) -> Result<(), Error> {
-        each!(&self.kind, tx => tx.check_writable())
-    }
-
     fn layout(&self) -> HeapLayout {
         each!(&self.kind, tx => tx.layout())
     }
@@ -118,7 +114,6 @@ impl<'p> OffsetTx<'p> {
         if data.is_empty() {
             return Ok(());
         }
-        self.check_writable()?;
         each!(&mut self.kind, tx => tx.write(offset, data))
     }
 
@@ -135,7 +130,6 @@ impl<'p> OffsetTx<'p> {
         if bytes == 0 {
             return Ok(());
         }
-        self.check_writable()?;
         each!(&mut self.kind, tx => tx.declare(offset, bytes))
     }
 
@@ -168,7 +162,6 @@ impl<'p> OffsetTx<'p> {
     /// [`Error::Full`] when nothing is free that is large enough; the transaction may go on. What
     /// transactions beside it have allocated or are to free is not free.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Error> {
-        self.check_writable()?;
         each!(&mut self.kind, tx => tx.alloc(bytes))
     }
 
@@ -193,7 +186,6 @@ impl<'p> OffsetTx<'p> {
     /// [`Error::NotAllocated`] for anything but the start of an allocated object, and for one that
     /// a transaction beside this one is to free; the transaction may go on.
     pub fn free(&mut self, offset: u64) -> Result<(), Error> {
-        self.check_writable()?;
         each!(&mut self.kind, tx => tx.free(offset))
     }
 
@@ -215,7 +207,6 @@ impl<'p> OffsetTx<'p> {
         if offset != 0 {
             self.check(offset, 1)?;
         }
-        self.check_writable()?;
         let layout = self.layout();
         let word = layout.form.encode(offset);
         each!(&mut self.kind, tx => tx.write(layout.root(), &word.to_le_bytes()))

@@ -125,6 +125,7 @@ impl Heap {
     }
 
     /// A reservation has become an object.
+    #[inline]
     pub fn allocated(&self, offset: u64) {
         let (entry, place) = self.taken(offset);
         if entry.unwritten.load(Ordering::Relaxed) {
@@ -139,6 +140,7 @@ impl Heap {
     }
 
     /// Claims an object for a transaction that will free it: nobody else can. Gives its bytes.
+    #[inline]
     pub fn claim(&self, offset: u64) -> Result<u64, Error> {
         let error = Error::NotAllocated { offset };
         match self.place(offset) {
@@ -157,6 +159,7 @@ impl Heap {
     }
 
     /// What makes a claimed object free.
+    #[inline]
     pub fn removal(&self, offset: u64) -> Change {
         match self.taken(offset).1 {
             Place::Unit { chunk, unit, .. } => {
@@ -183,6 +186,7 @@ impl Heap {
 
     /// Gives space back: a reservation that became nothing, or an object whose removal is in the
     /// log. What is free stays free.
+    #[inline]
     pub fn release(&self, offset: u64) {
         match self.place(offset) {
             None => {}

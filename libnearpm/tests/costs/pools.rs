@@ -30,6 +30,9 @@ pub enum Kind {
     Cpu(Mechanism),
     /// A pool with a mechanism whose copies a card makes.
     Card(Mechanism),
+    /// A pool with a mechanism, whose transactions are open beside each other, in memory, or on a
+    /// card by its commands.
+    Concurrent(Mechanism, Engine),
 }
 
 pub fn all() -> Vec<Kind> {
@@ -39,7 +42,8 @@ pub fn all() -> Vec<Kind> {
     direct
         .into_iter()
         .chain(by)
-        .chain(mechanisms.flat_map(|mechanism| [Kind::Cpu(mechanism), Kind::Card(mechanism)]))
+        .chain(mechanisms.clone().flat_map(|mechanism| [Kind::Cpu(mechanism), Kind::Card(mechanism)]))
+        .chain(mechanisms.flat_map(|of| [Kind::Concurrent(of, Engine::Cpu), Kind::Concurrent(of, Engine::Card)]))
         .collect()
 }
 
@@ -52,12 +56,22 @@ impl Kind {
             Kind::DirectBy(mechanism, _) => format!("working-copy-{}-cpu", mechanism.name()),
             Kind::Cpu(mechanism) => format!("{}-cpu", mechanism.name()),
             Kind::Card(mechanism) => format!("{}-card", mechanism.name()),
+            Kind::Concurrent(mechanism, Engine::Card) => format!("concurrent-{}-card", mechanism.name()),
+            Kind::Concurrent(mechanism, _) => format!("concurrent-{}-cpu", mechanism.name()),
         }
     }
 
     /// Whether nothing but the library and the operation is executed.
     pub fn is_in_memory(self) -> bool {
-        matches!(self, Kind::Direct(_) | Kind::DirectBy(_, Engine::Cpu) | Kind::Cpu(_))
+        matches!(
+            self,
+            Kind::Direct(_) | Kind::DirectBy(_, Engine::Cpu) | Kind::Cpu(_) | Kind::Concurrent(_, Engine::Cpu)
+        )
+    }
+
+    /// Whether its instructions are held by a table.
+    pub fn has_instructions(self) -> bool {
+        self.is_in_memory() && !matches!(self, Kind::Concurrent(..))
     }
 }
 
@@ -180,6 +194,12 @@ impl Opened {
             Kind::Cpu(of) => mechanism(of, Engine::Cpu).create_in(memory()).map(|pool| Held::Mechanism(Box::new(pool))),
             Kind::Card(of) => {
                 mechanism(of, Engine::Card).create(&location, BYTES).map(|pool| Held::Mechanism(Box::new(pool)))
+            }
+            Kind::Concurrent(of, engine) => {
+                let options = mechanism(of, engine).concurrent(true);
+                let pool =
+                    if kind.is_in_memory() { options.create_in(memory()) } else { options.create(&location, BYTES) };
+                pool.map(|pool| Held::Mechanism(Box::new(pool)))
             }
         };
         let held = held.expect("the pool can be made");

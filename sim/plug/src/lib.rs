@@ -17,7 +17,7 @@
 //!
 //! Time is virtual: how long a program takes says nothing. `NEARPM_CARD_CLOCK` names a file that
 //! holds the virtual time at which an access has arrived last, in picoseconds (eight bytes,
-//! little-endian), for who follows the program (`sim/pmemobj-card/tests/virtual_time.rs`).
+//! little-endian), for who follows the program (`sim/pmemobj-card/tests/virtual_time`).
 //!
 //! | file | holds |
 //! |---|---|

@@ -12,6 +12,10 @@
 //! durable when it returns. Behind the last one the pool is closed and opened again, and every word
 //! is held against what was stored there last.
 //!
+//! Pools by offsets (`offsets, …`) have the option by which transactions are open beside each
+//! other. There is no pointer to store by: a word is written by a call, and the instructions are
+//! taken to be the same.
+//!
 //! A thread's first transaction makes its part of the log. It stands apart: *first* is the longest
 //! of these. The others begin at one time. *Slowest* is what the thread that ends last takes over
 //! what the one that ends first does, all with as many transactions: 1 where they get the same.
@@ -20,7 +24,7 @@
 use std::sync::Arc;
 
 use nearpm::direct::DirectPool;
-use nearpm::{Engine, Error, Mechanism, Options, cards};
+use nearpm::{Engine, Error, Mechanism, Options, Pool, Statistics, cards};
 use nearpm_driver::{Card, CardOptions};
 use nearpm_interface::geometry::POOLS_BASE;
 use nearpm_sim::core::{CardCore, Medium};
@@ -64,6 +68,71 @@ fn word(thread: u64, transaction: u64, number: u64) -> u64 {
     (drawn >> 20) % (OBJECT_BYTES / 8)
 }
 
+/// A pool of either kind.
+enum Either {
+    Direct(Box<DirectPool>),
+    Offsets(Box<Pool>),
+}
+
+impl Either {
+    fn create(way: Way, location: &str) -> Result<Either, Error> {
+        let options = Options::new().mechanism(way.by).engine(way.engine);
+        Ok(match way.by_offsets {
+            true => Either::Offsets(options.lanes(1).concurrent(true).create(location, POOL_BYTES)?.into()),
+            false => Either::Direct(DirectPool::create(location, POOL_BYTES, &options)?.into()),
+        })
+    }
+
+    /// An object of zeros for each thread.
+    fn objects(&self, threads: u64) -> Result<Vec<u64>, Error> {
+        match self {
+            Either::Direct(pool) => {
+                let mut tx = pool.begin()?;
+                let objects = (0..threads).map(|_| Ok(tx.alloc(pool, OBJECT_BYTES)?.offset));
+                let objects = objects.collect::<Result<Vec<_>, Error>>()?;
+                for &object in &objects {
+                    (0..OBJECT_BYTES).step_by(8).for_each(|at| store(pool, object + at, 0));
+                }
+                tx.commit(pool)?;
+                Ok(objects)
+            }
+            Either::Offsets(pool) => {
+                let objects = (0..threads).map(|_| pool.tx(|tx| tx.alloc_zeroed(OBJECT_BYTES)));
+                objects.collect::<Result<Vec<_>, Error>>()
+            }
+        }
+    }
+
+    /// Makes words a value in one transaction.
+    fn change(&self, mut places: impl Iterator<Item = u64>, value: u64) -> Result<(), Error> {
+        match self {
+            Either::Direct(pool) => {
+                let mut tx = pool.begin()?;
+                for place in places {
+                    tx.add(pool, place..place + 8)?;
+                    store(pool, place, value);
+                }
+                tx.commit(pool)
+            }
+            Either::Offsets(pool) => pool.tx(|tx| places.try_for_each(|place| tx.write_u64(place, value))),
+        }
+    }
+
+    fn statistics(&self) -> Statistics {
+        match self {
+            Either::Direct(pool) => pool.statistics(),
+            Either::Offsets(pool) => pool.statistics(),
+        }
+    }
+
+    fn close(self) -> Result<(), Error> {
+        match self {
+            Either::Direct(pool) => pool.close(),
+            Either::Offsets(pool) => pool.close(),
+        }
+    }
+}
+
 fn store(pool: &DirectPool, offset: u64, value: u64) {
     assert!(pool.heap().start <= offset && offset + 8 <= pool.heap().end);
     // SAFETY: the word lies in the heap of the open pool, aligned, and one thread alone uses its
@@ -91,6 +160,7 @@ struct Worked {
 struct Way {
     by: Option<Mechanism>,
     engine: Engine,
+    by_offsets: bool,
     words: u64,
 }
 
@@ -110,24 +180,14 @@ struct Taken {
     longest_us: f64,
 }
 
-fn work(
-    pool: &DirectPool,
-    machine: &Machine,
-    way: Way,
-    (thread, object): (u64, u64),
-    start: u64,
-) -> Result<Worked, Error> {
+fn work(pool: &Either, machine: &Machine, way: Way, (thread, object): (u64, u64), start: u64) -> Result<Worked, Error> {
     let instructions_ns = instructions_ns();
     let transaction = |number: u64| {
         machine.compute(instructions_ns);
         machine.let_others_catch_up();
         let began = machine.now_ps();
-        let mut tx = pool.begin()?;
-        for place in (0..way.words).map(|word_number| object + 8 * word(thread, number, word_number)) {
-            tx.add(pool, place..place + 8)?;
-            store(pool, place, number);
-        }
-        tx.commit(pool)?;
+        let places = (0..way.words).map(|word_number| object + 8 * word(thread, number, word_number));
+        pool.change(places, number)?;
         Ok::<u64, Error>(machine.now_ps() - began)
     };
     let first = transaction(1)?;
@@ -142,20 +202,15 @@ fn work(
 }
 
 fn measured(way: Way, threads: u64) -> Result<Taken, Error> {
-    let Way { by, engine, words } = way;
+    let words = way.words;
     let transactions = way.transactions();
     let size = (POOLS_BASE + POOL_BYTES).next_multiple_of(2 << 20) as usize;
     let machine = Machine::new(Parameters::default(), &power, Medium::blank(size));
     let firmware = Some(nearpm_firmware::standard().bytes().to_vec());
     let card = Card::open(Arc::new(machine.function()), CardOptions { firmware, ..CardOptions::default() })?;
     let name = cards::Registered::new(Arc::new(card));
-    let pool = DirectPool::create(&name.pool("p"), POOL_BYTES, &Options::new().mechanism(by).engine(engine))?;
-    let mut tx = pool.begin()?;
-    let objects = (0..threads).map(|_| Ok(tx.alloc(&pool, OBJECT_BYTES)?.offset)).collect::<Result<Vec<_>, Error>>()?;
-    for &object in &objects {
-        (0..OBJECT_BYTES).step_by(8).for_each(|at| store(&pool, object + at, 0));
-    }
-    tx.commit(&pool)?;
+    let pool = Either::create(way, &name.pool("p"))?;
+    let objects = pool.objects(threads)?;
     let (before, start) = (pool.statistics(), machine.now_ps());
     (0..threads as usize).for_each(|core| machine.wait_on_core(core, start));
     let works = objects.iter().zip(0..).map(|(&object, thread)| {
@@ -191,11 +246,15 @@ fn main() -> Result<(), Error> {
     let asked = std::env::args().nth(1).unwrap_or_default();
     let of = |mechanism| [(Some(mechanism), Engine::Cpu), (Some(mechanism), Engine::Card)];
     let ways = [(None, Engine::Cpu)].into_iter().chain(Mechanism::ALL.into_iter().flat_map(of));
-    let named = |(by, engine): (Option<Mechanism>, Engine)| {
-        (by, engine, format!("{}, {engine:?}", by.map_or("record", Mechanism::name)))
+    let by_offsets = [Mechanism::Undo, Mechanism::Redo].into_iter().flat_map(of);
+    let ways = ways.map(|way| (way, false)).chain(by_offsets.map(|way| (way, true)));
+    let named = |((by, engine), by_offsets): ((Option<Mechanism>, Engine), bool)| {
+        let kind = if by_offsets { "offsets, " } else { "" };
+        let name = format!("{kind}{}, {engine:?}", by.map_or("record", Mechanism::name));
+        (Way { by, engine, by_offsets, words: 0 }, name)
     };
     println!("{} ns of instructions before each transaction", instructions_ns());
-    let ways: Vec<_> = ways.map(named).filter(|(_, _, name)| name.contains(&asked)).collect();
+    let ways: Vec<_> = ways.map(named).filter(|(_, name)| name.contains(&asked)).collect();
     assert!(!ways.is_empty(), "no way has \"{asked}\" in its name");
     let heads: Vec<String> = THREADS.iter().map(|threads| format!("{threads:>8}")).collect();
     for words in WORDS {
@@ -203,15 +262,15 @@ fn main() -> Result<(), Error> {
             "\nns a transaction of {words} words, of all threads together, simulated, each durable when it returns\n"
         );
         let (heads, more) = (heads.concat(), "16 over 1");
-        println!("{:<18}{heads}{more:>12}{:>10}{:>10}{:>10}", "threads", "slowest", "longest", "first");
-        for &(by, engine, ref name) in &ways {
-            let taken = THREADS.map(|threads| measured(Way { by, engine, words }, threads));
+        println!("{:<20}{heads}{more:>12}{:>10}{:>10}{:>10}", "threads", "slowest", "longest", "first");
+        for (way, name) in &ways {
+            let taken = THREADS.map(|threads| measured(Way { words, ..*way }, threads));
             let taken = taken.into_iter().collect::<Result<Vec<_>, Error>>()?;
             let each: Vec<String> = taken.iter().map(|taken| format!("{:>8.0}", taken.each_ns)).collect();
             let [one, .., all] = &taken[..] else { unreachable!("there are several numbers of threads") };
             let more = one.each_ns / all.each_ns;
             let Taken { slowest, longest_us, first_us, .. } = all;
-            println!("{name:<18}{}{more:>12.2}{slowest:>10.2}{longest_us:>10.1}{first_us:>10.1}", each.concat());
+            println!("{name:<20}{}{more:>12.2}{slowest:>10.2}{longest_us:>10.1}{first_us:>10.1}", each.concat());
         }
     }
     Ok(())

@@ -244,7 +244,8 @@ fn cuts(mechanism: Mechanism, durability: Durability) {
 /// there, whose transaction has its log on another member.
 #[test]
 fn a_log_that_counts_still_does_not_come_over_a_new_object() {
-    const SIZE: u64 = 5000;
+    // Whole lines, of which none needs a log in a new object.
+    const SIZE: u64 = 4096;
     let links = Links::new(2, bytes(2), 1);
     let pool = options(Mechanism::Redo).create_striped(links.memories()).unwrap();
     create(&pool).unwrap();

@@ -45,7 +45,7 @@ pub const MUTANTS: &[Mutant] = &[
         file: BUFFERED,
         find: "Ok((durability == Durability::Durable).then_some(awaited))",
         with: "Ok((durability == Durability::Durable && !FAULT).then_some(awaited))",
-        tests: library("concurrent", "threads_beside_each_other_lose_nothing"),
+        tests: library("concurrent", "a_durable_commit_acknowledges_asynchronous_ones"),
     },
     Mutant {
         breaks: "a commit that was posted counts as acknowledged before anything was read back",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::{Library, Program, Run, headers_present, skip};
+use super::{Followed, Library, Program, Run, headers_present, skip};
 
 /// Names the checkout: of tag 1.12.1, 1.13.1, 2.0.0 or 2.1.0, whose maps are the same.
 pub const SOURCE: &str = "NEARPM_PMDK_SOURCE";
@@ -137,14 +137,13 @@ impl Session<'_> {
         succeeded(self.map, &self.output(commands))
     }
 
-    /// Insertions of so many random keys into the map, in a run that must succeed: virtual
-    /// picoseconds, and what is printed to standard error.
-    pub fn timed(&self, insertions: u64) -> (u64, String) {
+    /// Insertions of so many random keys into the map, in a run that must succeed, with marks in
+    /// front of them and behind.
+    pub fn timed(&self, insertions: u64) -> Followed {
         let parts = [look_up(), format!("n {insertions}\n{}", look_up())];
         let run = self.run("", |program, run| program.asked(run, &parts.each_ref().map(String::as_str)));
         succeeded(self.map, &run.output);
-        let [begun, ended] = run.marks_ps[..] else { panic!("{} marks", run.marks_ps.len()) };
-        (ended - begun, String::from_utf8_lossy(&run.output.stderr).into_owned())
+        run
     }
 
     /// What callgrind writes of insertions from one number to another: see [`Program::profiled`].

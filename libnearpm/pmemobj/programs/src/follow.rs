@@ -13,6 +13,8 @@ pub struct Followed {
     pub output: Output,
     /// The clock's times, in its own unit.
     pub marks_ps: Vec<u64>,
+    /// That of its end.
+    pub end_ps: u64,
 }
 
 /// Runs a program that asks to be traced, and reads a clock whenever it stops itself.
@@ -34,5 +36,5 @@ pub fn follow(mut command: Command, clock: impl Fn() -> u64) -> Followed {
         ptrace::cont(pid, None).expect("it is stopped");
     }
     let output = child.wait_with_output().expect("it prints and ends");
-    Followed { output, marks_ps }
+    Followed { output, marks_ps, end_ps: clock() }
 }

@@ -125,7 +125,7 @@ impl Program {
         let output = child.wait_with_output().expect("it prints and ends");
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(marks_ps.len(), parts.len(), "{} {:?}: {}\n{text}", self.name, run.arguments, output.status);
-        Followed { output, marks_ps }
+        Followed { output, marks_ps, end_ps: now_ps(&clock) }
     }
 
     /// What callgrind writes of a run that must succeed, without what is executed inside of

@@ -8,10 +8,10 @@
 
 use std::path::Path;
 
-use nearpm_pmemobj_programs::{Library, Program, Run, commands};
+use nearpm_pmemobj_programs::{Library, Program, Run};
 use tempfile::TempDir;
 
-use crate::taken::{Case, Counted, Subject, Way};
+use crate::taken::{Case, Counted, Subject, Timed, Way};
 use crate::{can_count, measure, table};
 
 const MAPS: [&str; 4] = ["btree", "rbtree", "skiplist", "hashmap"];
@@ -46,14 +46,13 @@ impl OneMap<'_> {
 }
 
 impl Case for OneMap<'_> {
-    fn timed(&self, operations: u64) -> (f64, u64) {
+    fn timed(&self, operations: u64) -> Timed {
         let run = self.run(operations, Program::followed);
         let text = String::from_utf8_lossy(&run.output.stderr);
         assert!(run.output.status.success(), "{} by {:?}: {}\n{text}", self.map, self.way, run.output.status);
         let said = String::from_utf8_lossy(&run.output.stdout);
         assert!(said.contains(&format!("\"ops\":{operations},")), "{said}");
-        let [begun, ended] = run.marks_ps[..] else { panic!("{} marks", run.marks_ps.len()) };
-        ((ended - begun) as f64 / 1000.0, commands(&text))
+        Timed::of(&run)
     }
 
     fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted {
@@ -71,7 +70,7 @@ fn insertions(durability: &'static str) {
     let Some(program) = Program::maps() else { return };
     let rows = measure(&Ours(program), &MAPS, durability);
     if nearpm_tier::thorough() {
-        println!("{}\n{}", table::by_way(&rows), table::means(&rows));
+        println!("{}\n{}\n\n{}", table::by_way(&rows), table::means(&rows), table::closing(&rows));
     }
 }
 

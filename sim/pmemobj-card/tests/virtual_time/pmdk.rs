@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use nearpm_pmemobj_programs::examples::{LAYOUT, Mapcli, NEVER, Session, maps};
-use nearpm_pmemobj_programs::{CARD, Checker, Library, callgrind, commands, pmdk};
+use nearpm_pmemobj_programs::{CARD, Checker, Library, callgrind, pmdk};
 use tempfile::TempDir;
 
 use crate::table::{Rows, best, grouped, head, line, ratio};
-use crate::taken::{Case, Counted, Subject, Way};
+use crate::taken::{Case, Counted, Subject, Timed, Way};
 use crate::{Taken, can_count, measure, table};
 
 /// Insertions that PMDK itself is counted with.
@@ -74,16 +74,16 @@ impl OneMap<'_> {
 }
 
 impl Case for OneMap<'_> {
-    fn timed(&self, operations: u64) -> (f64, u64) {
+    fn timed(&self, operations: u64) -> Timed {
         let session = self.fresh();
-        let (taken_ps, said) = session.timed(operations);
+        let run = session.timed(operations);
         let keys = self.pmdks.keys(self.map, &session, operations);
         let keys: BTreeSet<u64> = keys.into_iter().collect();
         assert_eq!(keys.len() as u64, operations, "{} by {:?}", self.map, self.way);
         let asked: Vec<u64> = keys.iter().flat_map(|&key| [key, key | NEVER]).collect();
         assert_eq!(session.found("", &asked), keys, "{} by {:?}", self.map, self.way);
         self.pmdks.checker.check(Library::SimulatedCard, &self.path("pool"), LAYOUT);
-        (taken_ps as f64 / 1000.0, commands(&said))
+        Timed::of(&run)
     }
 
     fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted {
@@ -175,6 +175,7 @@ fn insertions_of_pmdks_own(durability: &'static str) {
         let on_pmdk = |&(map, _): &(&'static str, _)| pmdk().and_then(|_| pmdks.instructions_of_pmdk(map));
         let of_pmdk: Vec<Option<f64>> = rows.iter().map(on_pmdk).collect();
         println!("{}\n{}\n{}", by_map(&rows, &of_pmdk), table::by_way(&rows), table::means(&rows));
+        println!("\n{}", table::closing(&rows));
     }
 }
 

@@ -21,10 +21,20 @@ pub fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+        if text.ends_with(|last: char| last.is_ascii_digit()) && (digits.len() - at).is_multiple_of(3) {
             text.push(' ');
         }
         text.push(digit);
+    }
+    text
+}
+
+/// What closing the pool takes more for an insertion, of all ways of all maps.
+pub fn closing(rows: &Rows) -> String {
+    let mut text = head("closing", &rows.iter().map(|(map, _)| *map).collect::<Vec<&str>>());
+    for (number, (way, _)) in rows[0].1.iter().enumerate() {
+        let label = format!("{}, {}", way.mechanism, way.executor);
+        text += &line(&label, rows.iter().map(|(_, row)| grouped(row[number].1.closing_ns)));
     }
     text
 }

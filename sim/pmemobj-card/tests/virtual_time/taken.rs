@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nearpm_pmemobj_programs::{MECHANISMS, callgrind};
+use nearpm_pmemobj_programs::{Followed, MECHANISMS, callgrind, commands};
 
 /// What an instruction takes, and where it stands.
 const PATHS: &str = include_str!("../../../../evaluation/paths.toml");
@@ -55,7 +55,9 @@ pub fn ways(durability: &'static str) -> Vec<Way> {
 pub struct Taken {
     /// Virtual nanoseconds in the card's computer.
     pub in_computer_ns: f64,
-    /// Instructions, which that computer does not see.
+    /// What closing the pool takes more for it, likewise: there a log goes home.
+    pub closing_ns: f64,
+    /// Instructions, which that computer does not see, without those of closing.
     pub instructions: f64,
     /// Commands that are posted.
     pub commands: f64,
@@ -85,13 +87,30 @@ pub trait Subject: Sync {
 
 /// Insertions into a map by a way. Each run begins with the same empty map.
 pub trait Case {
-    /// Virtual nanoseconds of so many insertions, and commands of the whole run. Every key is read
-    /// back, and some that were never there.
-    fn timed(&self, operations: u64) -> (f64, u64);
+    /// Times so many insertions. Every key is read back, and some that were never there.
+    fn timed(&self, operations: u64) -> Timed;
 
     /// Instructions from one number of insertions to another, without those that are executed
     /// inside of functions of such names.
     fn counted(&self, operations: [u64; 2], outside: &[String]) -> Counted;
+}
+
+/// What a run took.
+pub struct Timed {
+    /// Virtual nanoseconds of the insertions, and of what comes behind them until the pool is
+    /// closed.
+    ns: [f64; 2],
+    /// Of the whole run.
+    commands: u64,
+}
+
+impl Timed {
+    /// Those of a run with a mark in front of the insertions and one behind.
+    pub fn of(run: &Followed) -> Timed {
+        let [begun, ended] = run.marks_ps[..] else { panic!("{} marks", run.marks_ps.len()) };
+        let ns = [ended - begun, run.end_ps - ended].map(|ps| ps as f64 / 1000.0);
+        Timed { ns, commands: commands(&String::from_utf8_lossy(&run.output.stderr)) }
+    }
 }
 
 /// Instructions that were counted.
@@ -127,9 +146,10 @@ fn taken(case: &dyn Case, operations: u64) -> Taken {
     assert!(counted.simulator * 50 < counted.own, "{counted:?}: too many are the simulator's");
     let each = (2 * operations) as f64;
     Taken {
-        in_computer_ns: (many.0 - few.0) / each,
+        in_computer_ns: (many.ns[0] - few.ns[0]) / each,
+        closing_ns: (many.ns[1] - few.ns[1]) / each,
         instructions: counted.own as f64 / each,
-        commands: (many.1 - few.1) as f64 / each,
+        commands: (many.commands - few.commands) as f64 / each,
     }
 }
 

@@ -102,9 +102,8 @@ impl<T: Copy> Blocks<T> {
     #[inline]
     pub fn put(&mut self, (block, index): Position, item: T) {
         // Behind everything: into the last block.
-        if block == self.blocks.len() {
-            return self.push(item);
-        }
+        let last = self.blocks.len() - 1;
+        let (block, index) = if block > last { (last, self.blocks[last].len()) } else { (block, index) };
         let items = &mut self.blocks[block];
         items.insert(index, item);
         if items.len() > BLOCK {

@@ -66,8 +66,8 @@ impl IntervalSet {
     /// Whether every byte of `range` is in the set.
     #[inline]
     pub fn covers(&self, range: &Range<u64>) -> bool {
-        let first = self.ranges.get(self.behind(range.start));
-        range.is_empty() || first.is_some_and(|&(start, end)| start <= range.start && range.end <= end)
+        let first = || self.ranges.get(self.behind(range.start));
+        range.is_empty() || first().is_some_and(|&(start, end)| start <= range.start && range.end <= end)
     }
 
     /// What the set has of a range that is not empty.

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use nearpm_interface::geometry::{LINE, LINE_U64};
+use nearpm_interface::geometry::LINE;
 use nearpm_interface::media::PAGE_BYTES;
 
 use crate::error::Error;
@@ -68,11 +68,50 @@ fn lines(inside: usize, bytes: usize) -> Range<usize> {
     inside / LINE..(inside + bytes).div_ceil(LINE)
 }
 
+impl Page {
+    /// Makes lines be here.
+    fn fill(&mut self, medium: &Medium, executor: &mut dyn Executor, wanted: Range<usize>) -> Result<(), Error> {
+        let mut at = wanted.start;
+        while at < wanted.end {
+            let missing = !self.valid >> at;
+            let start = at + missing.trailing_zeros() as usize;
+            if start >= wanted.end {
+                break;
+            }
+            let end = wanted.end.min(start + (missing >> (start - at)).trailing_ones() as usize);
+            let bytes = &mut self.bytes[start * LINE..end * LINE];
+            let source = self.source + (start * LINE) as u64;
+            // In this order: a line that was dropped before the commands are in the link may come
+            // back before them.
+            executor.barrier(medium)?;
+            medium.invalidate(source, bytes.len() as u64);
+            medium.fence()?;
+            medium.load_checked(source, bytes)?;
+            self.valid |= (u64::MAX >> (u64::BITS as usize - (end - start))) << start;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Puts new bytes into whole lines, and parts of lines that are here.
+    fn update(&mut self, medium: &Medium, inside: usize, data: &[u8]) {
+        for line in lines(inside, data.len()) {
+            let start = inside.max(line * LINE);
+            let end = (inside + data.len()).min((line + 1) * LINE);
+            if end - start == LINE || self.valid >> line & 1 == 1 {
+                self.valid |= 1 << line;
+                self.bytes[start..end].copy_from_slice(&data[start - inside..end - inside]);
+                medium.charge(Work::CachedLines(1));
+            }
+        }
+    }
+}
+
 impl PageCache {
     /// The copy of a page, made if need be in the place of the least recently used one.
     fn page(&mut self, page: u64) -> &mut Page {
         self.clock += 1;
-        if !self.pages.contains_key(&page) && self.pages.len() >= PAGES {
+        if self.pages.len() >= PAGES && !self.pages.contains_key(&page) {
             let oldest = self.pages.iter().filter(|(_, p)| !p.pinned).min_by_key(|(_, p)| p.used);
             if let Some((&oldest, _)) = oldest {
                 self.pages.remove(&oldest);
@@ -90,12 +129,11 @@ impl PageCache {
         copy
     }
 
-    /// The bytes of whole lines of a pinned page, in runs: where they belong, and their contents.
-    pub fn pinned_lines(&self, page: u64, mask: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    /// The bytes of a pinned page, of which lines are to be sent that were stored to: one bit each.
+    pub fn pinned(&self, page: u64, lines: u64) -> &[u8; PAGE_BYTES as usize] {
         let copy = &self.pages[&page];
-        assert!(copy.pinned && copy.valid & mask == mask, "what was stored is here");
-        let line = move |n: usize| (page + n as u64 * LINE_U64, &copy.bytes[n * LINE..(n + 1) * LINE]);
-        (0..u64::BITS as usize).filter(move |n| mask >> n & 1 == 1).map(line)
+        assert!(copy.pinned && copy.valid & lines == lines, "what was stored is here");
+        &copy.bytes
     }
 
     /// A page is about to be copied to another one, which takes its place for the program. It is
@@ -130,15 +168,15 @@ impl PageCache {
     /// will be loaded.
     pub fn update(&mut self, medium: &Medium, place: u64, data: &[u8]) {
         for (page, inside, part) in by_page(place, data.len()) {
-            let copy = self.page(page);
-            for line in lines(inside, part.len()) {
-                let start = inside.max(line * LINE);
-                let end = (inside + part.len()).min((line + 1) * LINE);
-                if end - start == LINE || copy.valid >> line & 1 == 1 {
-                    copy.valid |= 1 << line;
-                    copy.bytes[start..end].copy_from_slice(&data[part.start + start - inside..][..end - start]);
-                    medium.charge(Work::CachedLines(1));
-                }
+            self.page(page).update(medium, inside, &data[part]);
+        }
+    }
+
+    /// The same for pages that are here, where nobody is to read the others soon.
+    pub fn refresh(&mut self, medium: &Medium, place: u64, data: &[u8]) {
+        for (page, inside, part) in by_page(place, data.len()) {
+            if let Some(copy) = self.pages.get_mut(&page) {
+                copy.update(medium, inside, &data[part]);
             }
         }
     }
@@ -158,39 +196,15 @@ pub(crate) struct Cached<'a> {
 }
 
 impl Cached<'_> {
-    /// Makes lines of a page be here.
-    fn fill(&mut self, page: u64, wanted: Range<usize>) -> Result<(), Error> {
-        let copy = self.cache.page(page);
-        let mut at = wanted.start;
-        while at < wanted.end {
-            let missing = !copy.valid >> at;
-            let start = at + missing.trailing_zeros() as usize;
-            if start >= wanted.end {
-                break;
-            }
-            let end = wanted.end.min(start + (missing >> (start - at)).trailing_ones() as usize);
-            let bytes = &mut copy.bytes[start * LINE..end * LINE];
-            let source = copy.source + (start * LINE) as u64;
-            // In this order: a line that was dropped before the commands are in the link may come
-            // back before them.
-            self.executor.barrier(self.medium)?;
-            self.medium.invalidate(source, bytes.len() as u64);
-            self.medium.fence()?;
-            self.medium.load_checked(source, bytes)?;
-            copy.valid |= (u64::MAX >> (u64::BITS as usize - (end - start))) << start;
-            at = end;
-        }
-        Ok(())
-    }
-
     /// Loads.
     pub fn load(&mut self, place: u64, data: &mut [u8]) -> Result<(), Error> {
         for (page, inside, part) in by_page(place, data.len()) {
             let wanted = lines(inside, part.len());
             self.medium.charge(Work::CachedLines(wanted.len() as u64));
-            self.fill(page, wanted)?;
+            let copy = self.cache.page(page);
+            copy.fill(self.medium, self.executor, wanted)?;
             let bytes = part.len();
-            data[part].copy_from_slice(&self.cache.page(page).bytes[inside..inside + bytes]);
+            data[part].copy_from_slice(&copy.bytes[inside..inside + bytes]);
         }
         Ok(())
     }
@@ -198,24 +212,17 @@ impl Cached<'_> {
     /// Stores in the copies alone, whole lines of which are here afterwards.
     pub fn store(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
         for (page, inside, part) in by_page(place, data.len()) {
+            let copy = self.cache.page(page);
             // A line that is only written in part needs its other bytes.
             let end = inside + part.len();
             if !inside.is_multiple_of(LINE) {
-                self.fill(page, lines(inside, 1))?;
+                copy.fill(self.medium, self.executor, lines(inside, 1))?;
             }
             if !end.is_multiple_of(LINE) {
-                self.fill(page, lines(end - 1, 1))?;
+                copy.fill(self.medium, self.executor, lines(end - 1, 1))?;
             }
+            copy.update(self.medium, inside, &data[part]);
         }
-        self.cache.update(self.medium, place, data);
-        Ok(())
-    }
-
-    /// Stores whole lines in memory, around the cache, and in the copies.
-    pub fn stream(&mut self, place: u64, data: &[u8]) -> Result<(), Error> {
-        self.executor.stores(self.medium, place..place + data.len() as u64)?;
-        self.medium.stream(place, data);
-        self.cache.update(self.medium, place, data);
         Ok(())
     }
 }
@@ -223,6 +230,8 @@ impl Cached<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+
+    use nearpm_interface::geometry::LINE_U64;
 
     use super::*;
     use crate::executor::CpuExecutor;
@@ -341,7 +350,11 @@ mod tests {
                         for page in 0..2 {
                             let lines = |n: &u64| (n / 64 == page).then_some(1u64 << (n % 64));
                             let mask = dirty.iter().filter_map(lines).fold(0, |a, b| a | b);
-                            cache.pinned_lines(home + page * PAGE_BYTES, mask).for_each(|(at, line)| medium.stream(at, line));
+                            let (place, bytes) = (home + page * PAGE_BYTES, cache.pinned(home + page * PAGE_BYTES, mask));
+                            for line in (0..LINE_U64).filter(|line| mask >> line & 1 == 1) {
+                                let at = line * LINE_U64;
+                                medium.stream(place + at, &bytes[at as usize..][..LINE]);
+                            }
                         }
                         cache.unpin();
                         dirty.clear();

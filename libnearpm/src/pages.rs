@@ -152,16 +152,19 @@ impl Pages {
     }
 
     /// Offset of a page.
+    #[inline]
     pub fn offset(&self, page: u64) -> u64 {
         self.head.heap() + page * PAGE_BYTES
     }
 
     /// Logical page that holds an offset of the heap.
+    #[inline]
     pub fn logical(&self, offset: u64) -> u64 {
         (offset - self.head.heap()) / PAGE_BYTES
     }
 
     /// Page of a logical page.
+    #[inline]
     pub fn page(&self, logical: u64) -> u64 {
         if self.is_identity() { logical } else { self.table[logical as usize] }
     }

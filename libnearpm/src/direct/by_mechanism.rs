@@ -3,9 +3,9 @@
 //!
 //! With a working copy a commit is a set of ranges with their new bytes, known at once, and the
 //! medium is touched only then. So every mechanism that a [`crate::Pool`] has
-//! ([`crate::mechanism`]) can bring it home: the changes are the writes of a transaction of its
-//! own, which nobody sees open. Transactions are open in any number, and only their ends wait for
-//! each other.
+//! ([`crate::mechanism`]) can bring it home: the changes are a transaction of its own, which nobody
+//! sees open, and whose new bytes go from the view to where they belong. Transactions are open in
+//! any number, and only their ends wait for each other.
 //!
 //! Under undo logs commits go by several *lanes* at the same time, each with a log ring of its own:
 //! a thread keeps to the lane that it got with its first commit. Transactions that change ranges
@@ -51,16 +51,13 @@ use super::slot::{Alone, SHARDS, slot};
 use crate::error::Error;
 use crate::heap::index::Change;
 use crate::lane::{Lane, LaneState};
-use crate::mechanism::{Context, Protocol, Together, change_tables, hand_over, protocol};
-use crate::memory::{Medium, View};
+use crate::mechanism::{Batch, Context, Protocol, Together, hand_over, protocol};
+use crate::memory::Medium;
 use crate::options::{Durability, Mechanism, Options};
 use crate::pool::set::Members;
 
 /// Transactions of an epoch, where commits are asynchronous.
 const EPOCH: u64 = 1024;
-
-/// Bytes that are on their way from the view at once.
-const PIECE: u64 = 64 << 10;
 
 /// Lanes of a pool at most.
 pub(super) const MOST_LANES: u16 = 16;
@@ -129,8 +126,8 @@ enum End {
 struct Inner {
     cx: Context,
     protocol: Box<dyn Protocol>,
-    /// Bytes on their way; kept for their memory.
-    piece: Vec<u8>,
+    /// What the running commit changes; kept for its memory.
+    batch: Batch,
 }
 
 /// A lane that a commit has.
@@ -144,8 +141,7 @@ pub(super) struct Turn<'p> {
 
 /// Takes what a commit changes.
 pub(super) struct Changes<'a> {
-    inner: &'a mut Inner,
-    view: &'a View,
+    batch: &'a mut Batch,
 }
 
 impl Inner {
@@ -162,9 +158,10 @@ impl Inner {
         end: End,
         change: impl FnOnce(&mut Changes<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        let changed = change(&mut Changes { inner: self, view: pool.view() });
-        let prepared = changed.and_then(|()| self.protocol.prepare(&mut self.cx));
-        match prepared {
+        self.batch.clear();
+        let changed = change(&mut Changes { batch: &mut self.batch }).and_then(|()| self.batch.finish());
+        let brought = changed.and_then(|()| self.protocol.bring(&mut self.cx, &mut self.batch, pool.view()));
+        match brought {
             Ok(()) => {}
             Err(error @ (Error::TooLarge { .. } | Error::NoMemory { .. })) => {
                 self.protocol.abort(&mut self.cx).map_err(|error| pool.poison(error))?;
@@ -218,7 +215,7 @@ impl ByMechanism {
         // for what the card has lost.
         let medium = if has_commands { beside_commands } else { by.medium.clone() };
         let cx = Context { medium: medium.clone(), head: *head, pages: members.pages(&medium)?, lane };
-        let first = Inner { cx, protocol: protocol(mechanism, EPOCH), piece: Vec::new() };
+        let first = Inner { cx, protocol: protocol(mechanism, EPOCH), batch: Batch::default() };
         let most = if has_commands { by.lanes.len().min(MOST_ON_A_CARD) } else { by.lanes.len() };
         *by.lanes[0].0.inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
         let fetches = has_commands && matches!(mechanism, Mechanism::Undo | Mechanism::Checkpoint);
@@ -287,7 +284,7 @@ impl ByMechanism {
         }
         let pages = pool.members.pages(&self.medium)?;
         let cx = Context { medium: self.medium.clone(), head: pool.head, pages, lane };
-        Ok(Some(Inner { cx, protocol: protocol(self.mechanism, EPOCH), piece: Vec::new() }))
+        Ok(Some(Inner { cx, protocol: protocol(self.mechanism, EPOCH), batch: Batch::default() }))
     }
 
     /// A transaction is about to change ranges, and its commit will store them home.
@@ -439,32 +436,26 @@ impl Turn<'_> {
 
 impl Changes<'_> {
     /// What a range held is of no account: the transaction has allocated it.
+    #[inline]
     pub fn fresh(&mut self, range: Range<u64>) {
-        let Inner { cx, protocol, .. } = &mut *self.inner;
-        protocol.fresh(cx, range.start, range.end - range.start);
+        self.batch.allocate(range);
     }
 
     /// Bytes of the view go home.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    #[inline]
     pub fn store(&mut self, range: &Range<u64>) -> Result<(), Error> {
-        let Inner { cx, protocol, piece } = &mut *self.inner;
-        let mut at = range.start;
-        while at < range.end {
-            let bytes = PIECE.min(range.end - at);
-            piece.clear();
-            piece.try_reserve(bytes as usize).map_err(Error::no_memory("what a commit writes"))?;
-            self.view.append(at, bytes as usize, piece);
-            protocol.write(cx, at, piece)?;
-            at += bytes;
-        }
-        Ok(())
+        self.batch.add(range.clone())
     }
 
     /// A change of the heap's tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a word that is damaged.
+    /// [`Error::Corrupt`] for a change that no word takes.
+    #[inline]
     pub fn change(&mut self, change: Change) -> Result<(), Error> {
-        let Inner { cx, protocol, .. } = &mut *self.inner;
-        change_tables(&mut **protocol, cx, change)
+        self.batch.change(change)
     }
 }

@@ -2,15 +2,14 @@
 //!
 //! Invariant: no page is stored to in an epoch unless its checkpoint is durable before the store.
 
-use std::collections::BTreeMap;
-
 use nearpm_interface::media::{EntryKind, PAGE_BYTES, entry_bytes};
 
-use super::epoch::{Epoch, runs};
-use super::{Acknowledged, Context, Protocol};
+use super::epoch::{Epoch, Saved, by_page, runs};
+use super::{Acknowledged, Batch, Context, Protocol};
 use crate::error::Error;
 use crate::executor::{Entry, Word};
 use crate::lane::Mark;
+use crate::memory::View;
 use crate::options::Durability;
 use crate::statistics::count;
 
@@ -19,8 +18,12 @@ pub(crate) struct Checkpoint {
     epoch: Epoch,
     /// Identifier of the epoch, once it has saved a page.
     txid: Option<u64>,
-    /// Entries of the pages that the epoch has touched.
-    saved: BTreeMap<u64, Entry>,
+    /// Entries of the pages that the epoch has touched, in that order.
+    saved: Vec<Entry>,
+    /// Pages that are about to be stored to for the first time, and bytes of a view on their way;
+    /// kept for their memory.
+    pages: Vec<u64>,
+    bytes: Vec<u8>,
     /// Slots of epochs that were posted and are not acknowledged: those below.
     unreleased: Option<Mark>,
     epoch_ops: u64,
@@ -28,7 +31,60 @@ pub(crate) struct Checkpoint {
 
 impl Checkpoint {
     pub fn new(epoch_ops: u64) -> Checkpoint {
-        Checkpoint { epoch: Epoch::default(), txid: None, saved: BTreeMap::new(), unreleased: None, epoch_ops }
+        let (epoch, txid, saved, pages, bytes, unreleased) = Default::default();
+        Checkpoint { epoch, txid, saved, pages, bytes, unreleased, epoch_ops }
+    }
+
+    /// Pages of a place are about to be stored to.
+    fn need(&mut self, place: u64, bytes: u64) {
+        let mut page = Epoch::page_of(place);
+        while page < place + bytes {
+            if self.pages.last() != Some(&page) && !self.epoch.has(page) {
+                self.pages.push(page);
+            }
+            page += PAGE_BYTES;
+        }
+    }
+
+    /// Saves the pages that are about to be stored to, all of them or none.
+    #[inline]
+    fn save(&mut self, cx: &mut Context) -> Result<(), Error> {
+        if self.pages.is_empty() {
+            return Ok(());
+        }
+        let mut pages = std::mem::take(&mut self.pages);
+        let saved = self.save_pages(cx, &mut pages);
+        pages.clear();
+        self.pages = pages;
+        saved
+    }
+
+    #[inline(never)]
+    fn save_pages(&mut self, cx: &mut Context, pages: &mut Vec<u64>) -> Result<(), Error> {
+        // Ranges of a batch may share pages that have moved.
+        pages.sort_unstable();
+        pages.dedup();
+        let before = self.saved.len();
+        let ranges = || pages.iter().map(|&page| (page, PAGE_BYTES));
+        match cx.lane.reserve(&cx.medium, ranges(), &mut self.saved) {
+            Err(Error::TooLarge { .. }) if self.unreleased.is_some() => {
+                self.persist_posted(cx)?;
+                cx.lane.reserve(&cx.medium, ranges(), &mut self.saved)?;
+            }
+            other => other?,
+        }
+        let txid = match self.txid {
+            Some(txid) => txid,
+            None => *self.txid.insert(cx.lane.next_txid()),
+        };
+        let entries = &self.saved[before..];
+        assert_eq!(pages.len(), entries.len(), "a page has one entry");
+        // Every line was written back when the last epoch was cut, and the page not stored to
+        // since.
+        let logged = cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, entries, false);
+        logged.inspect_err(|_| self.saved.truncate(before))?;
+        pages.iter().for_each(|&page| self.epoch.touch(page));
+        Ok(())
     }
 
     /// Ends the epoch: everything in it survives a power cut from now on, or, if it is posted
@@ -69,35 +125,10 @@ impl Checkpoint {
 
 impl Protocol for Checkpoint {
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let mut pages = Vec::new();
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
-            let last = Epoch::page_of(place + part.len() as u64 - 1);
-            let touched = (Epoch::page_of(place)..=last).step_by(PAGE_BYTES as usize);
-            pages.extend(touched.filter(|&p| !self.epoch.has(p)));
+            self.need(place, part.len() as u64);
         }
-        if !pages.is_empty() {
-            let mut entries = Vec::new();
-            let ranges = || pages.iter().map(|&p| (p, PAGE_BYTES));
-            match cx.lane.reserve(&cx.medium, ranges(), &mut entries) {
-                Err(Error::TooLarge { .. }) if self.unreleased.is_some() => {
-                    self.persist_posted(cx)?;
-                    cx.lane.reserve(&cx.medium, ranges(), &mut entries)?;
-                }
-                other => other?,
-            }
-            let txid = match self.txid {
-                Some(txid) => txid,
-                None => *self.txid.insert(cx.lane.next_txid()),
-            };
-            // Every line was written back when the last epoch was cut, and the page not stored to
-            // since.
-            cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;
-            assert_eq!(pages.len(), entries.len(), "a page has one entry");
-            for (page, entry) in pages.into_iter().zip(entries) {
-                self.epoch.touch(page);
-                self.saved.insert(page, entry);
-            }
-        }
+        self.save(cx)?;
         for (place, part) in cx.pages.pieces(offset, data.len() as u64) {
             let mut at = part.start;
             while at < part.end {
@@ -120,6 +151,29 @@ impl Protocol for Checkpoint {
         Ok(())
     }
 
+    /// All pages are saved before the first of them is stored to.
+    fn bring(&mut self, cx: &mut Context, batch: &mut Batch, view: &View) -> Result<(), Error> {
+        batch.reserve(&mut self.bytes)?;
+        let by_card = cx.lane.executor.writes_around_the_cache();
+        for part in batch.parts() {
+            for (place, offsets) in part.places(&cx.pages) {
+                let bytes = offsets.end - offsets.start;
+                if by_card {
+                    // A store to a part of a line waits for the rest of it, and a load for the
+                    // copies of pages that were posted before.
+                    cx.medium.prefetch_parts(&(place..place + bytes));
+                }
+                self.need(place, bytes);
+            }
+        }
+        self.save(cx)?;
+        batch.read_words(cx, |cx, offset, word| self.read(cx, offset, word))?;
+        let Checkpoint { epoch, bytes, .. } = self;
+        batch.parts().iter().try_for_each(|part| {
+            by_page(cx, (part, view), bytes, |cx, place, data| epoch.store_for_good(&mut &*cx.medium, place, data))
+        })
+    }
+
     /// Cuts the epoch when it has its number of transactions, or when less than half of the ring is
     /// left: every transaction finds that half free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
@@ -139,9 +193,9 @@ impl Protocol for Checkpoint {
         }
         // An entry that was never made must not be put back: its slot holds something else.
         cx.lane.executor.verify(true)?;
-        for (page, lines) in pages {
+        for Saved { page, number, lines } in pages {
             for run in runs(lines) {
-                let old = cx.lane.logged(&cx.medium, &self.saved[&page], run.clone())?;
+                let old = cx.lane.logged(&cx.medium, &self.saved[number], run.clone())?;
                 cx.medium.store(page + run.start, &old);
             }
         }

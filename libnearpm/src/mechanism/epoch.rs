@@ -1,16 +1,17 @@
 //! What checkpointing and shadow paging share: pages that an epoch has touched, and the old
 //! bytes of the open transaction.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
-use crate::blocks::Blocks;
+use super::Context;
+use super::batch::Part;
+use crate::blocks::{Blocks, Position};
 use crate::error::Error;
 use crate::interval::IntervalSet;
-use crate::memory::Medium;
+use crate::memory::{Medium, View};
 use crate::page_cache::{Cached, PageCache};
 
 /// What an epoch stores to.
@@ -41,11 +42,35 @@ impl Memory for Cached<'_> {
     }
 }
 
+/// A page that an epoch has touched.
+#[derive(Clone, Copy)]
+struct Touched {
+    /// Its offset in the pool.
+    page: u64,
+    /// As many were touched before.
+    number: usize,
+    /// Dirty lines, one bit each.
+    dirty: u64,
+}
+
+/// Lines of a page that an abort leaves to the mechanism: they are to be as they were saved.
+pub(crate) struct Saved {
+    pub page: u64,
+    /// As many pages were touched before it in the epoch.
+    pub number: usize,
+    /// One bit each.
+    pub lines: u64,
+}
+
 /// An epoch: the transactions that become durable together.
 #[derive(Default)]
 pub(crate) struct Epoch {
-    /// Dirty lines of each touched page, one bit per line, by the page's offset in the pool.
-    pages: BTreeMap<u64, u64>,
+    /// By their offsets.
+    pages: Blocks<Touched>,
+    /// How many there are.
+    count: usize,
+    /// Where the page was that was stored to last: mostly it is the next one, too.
+    last: Position,
     /// Transactions that committed in it and wrote something.
     transactions: u64,
     /// Pages that the open transaction has stored to, each with its lines that were dirty before.
@@ -62,8 +87,18 @@ pub(crate) struct Epoch {
     wrote: bool,
 }
 
+/// Of every page that a transaction has to do with.
+const SAVED: &str = "a page is saved before it is stored to";
+
 const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_U64;
 const _: () = assert!(LINES_PER_PAGE == 64);
+
+/// The lines of a page that hold bytes of a range inside of it, one bit each.
+#[inline]
+fn lines_of(range: &Range<u64>) -> u64 {
+    let (first, last) = (range.start % PAGE_BYTES / LINE_U64, (range.end - 1) % PAGE_BYTES / LINE_U64);
+    u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first
+}
 
 /// Runs of lines of a page, one bit each, as ranges of bytes of the page.
 pub(crate) fn runs(lines: u64) -> impl Iterator<Item = Range<u64>> {
@@ -83,19 +118,39 @@ impl Epoch {
         place / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// Whether the page at an offset was touched in this epoch.
-    pub fn has(&self, page: u64) -> bool {
-        self.pages.contains_key(&page)
+    /// Where a page is, or would be.
+    #[inline]
+    fn position(&self, page: u64) -> Position {
+        self.pages.seek(|touched| touched.page < page)
     }
 
-    /// Touches a page, which the mechanism has saved: an abort asks for it.
+    /// A page that was touched, and where it is.
+    #[inline]
+    fn touched(&self, page: u64) -> Option<(Position, Touched)> {
+        let at = |position| {
+            let touched = self.pages.get(position).filter(|touched| touched.page == page);
+            touched.map(|&touched| (position, touched))
+        };
+        at(self.last).or_else(|| at(self.position(page)))
+    }
+
+    /// Whether the page at an offset was touched in this epoch.
+    #[inline]
+    pub fn has(&self, page: u64) -> bool {
+        self.touched(page).is_some()
+    }
+
+    /// Touches a page for the first time. The mechanism has saved it: an abort asks for it.
     pub fn touch(&mut self, page: u64) {
-        self.pages.insert(page, 0);
+        let position = self.position(page);
+        self.pages.put(position, Touched { page, number: self.count, dirty: 0 });
+        self.count += 1;
     }
 
     /// Lines of a touched page need not be written back.
     pub fn clean(&mut self, page: u64, lines: u64) {
-        *self.pages.entry(page).or_default() &= !lines;
+        let (position, touched) = self.touched(page).expect(SAVED);
+        self.pages.set(position, Touched { dirty: touched.dirty & !lines, ..touched });
     }
 
     /// The open transaction has allocated a range.
@@ -111,27 +166,38 @@ impl Epoch {
     /// Stores inside one touched page, keeping the old bytes until the transaction ends where
     /// nobody else has them.
     pub fn store(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
-        let page = Self::page_of(place);
-        let dirty = self.pages.get_mut(&page).expect("a page is saved before it is stored to");
-        let stored = place..place + data.len() as u64;
-        let (first, last) = ((stored.start - page) / LINE_U64, (stored.end - 1 - page) / LINE_U64);
-        let lines = u64::MAX >> (LINES_PER_PAGE - 1 - (last - first)) << first;
-        self.wrote = true;
+        let (page, stored) = (Self::page_of(place), place..place + data.len() as u64);
+        let dirty = self.mark(&stored);
         let at = self.open.seek(|&(other, _)| other < page);
         let dirty_before = match self.open.get(at) {
             Some(&(other, dirty_before)) if other == page => dirty_before,
             _ => {
-                self.open.put(at, (page, *dirty));
-                *dirty
+                self.open.put(at, (page, dirty));
+                dirty
             }
         };
-        *dirty |= lines;
-        if lines & dirty_before != 0 && !self.fresh.covers(&stored) {
-            for run in runs(lines & dirty_before) {
+        let overwritten = lines_of(&stored) & dirty_before;
+        if overwritten != 0 && !self.fresh.covers(&stored) {
+            for run in runs(overwritten) {
                 self.keep(memory, stored.start.max(page + run.start)..stored.end.min(page + run.end))?;
             }
         }
         memory.store(place, data)
+    }
+
+    /// Stores inside one touched page what no abort takes back.
+    pub fn store_for_good(&mut self, memory: &mut impl Memory, place: u64, data: &[u8]) -> Result<(), Error> {
+        self.mark(&(place..place + data.len() as u64));
+        memory.store(place, data)
+    }
+
+    /// The open transaction stores inside one touched page. Gives the lines of it that were dirty.
+    #[inline]
+    fn mark(&mut self, stored: &Range<u64>) -> u64 {
+        let (position, touched) = self.touched(Self::page_of(stored.start)).expect(SAVED);
+        self.pages.set(position, Touched { dirty: touched.dirty | lines_of(stored), ..touched });
+        (self.last, self.wrote) = (position, true);
+        touched.dirty
     }
 
     /// Keeps bytes that the open transaction is about to store over.
@@ -153,14 +219,17 @@ impl Epoch {
     /// The open transaction's writes are taken back, newest first, but for those to lines that were
     /// not dirty before: these are returned, by page, for the mechanism to put back what it has
     /// saved.
-    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<Vec<(u64, u64)>, Error> {
+    pub fn abort(&mut self, memory: &mut impl Memory) -> Result<Vec<Saved>, Error> {
         while let Some((place, length)) = self.before.pop() {
             let start = self.before_bytes.len() - length;
             memory.store(place, &self.before_bytes[start..])?;
             self.before_bytes.truncate(start);
         }
-        let saved = |(page, dirty_before): (u64, u64)| (page, self.pages[&page] & !dirty_before);
-        let saved = self.open.from((0, 0)).map(saved).filter(|(_, lines)| *lines != 0).collect();
+        let saved = |(page, dirty_before): (u64, u64)| {
+            let (_, Touched { number, dirty, .. }) = self.touched(page).expect(SAVED);
+            Saved { page, number, lines: dirty & !dirty_before }
+        };
+        let saved = self.open.from((0, 0)).map(saved).filter(|saved| saved.lines != 0).collect();
         self.end();
         Ok(saved)
     }
@@ -176,7 +245,7 @@ impl Epoch {
     /// Starts the write-back of every dirty line.
     #[cfg_attr(test, track_caller)]
     pub fn write_back(&self, medium: &Medium) {
-        for (&page, &dirty) in &self.pages {
+        for Touched { page, dirty, .. } in self.pages.from((0, 0)) {
             for run in runs(dirty) {
                 medium.write_back(page + run.start, run.end - run.start);
             }
@@ -185,8 +254,11 @@ impl Epoch {
 
     /// Sends every dirty line from the copies, around the cache.
     pub fn stream(&self, medium: &Medium, cache: &PageCache) {
-        for (&page, &dirty) in &self.pages {
-            cache.pinned_lines(page, dirty).for_each(|(place, line)| medium.stream(place, line));
+        for Touched { page, dirty, .. } in self.pages.from((0, 0)) {
+            let bytes = cache.pinned(page, dirty);
+            for run in runs(dirty) {
+                medium.stream(page + run.start, &bytes[run.start as usize..run.end as usize]);
+            }
         }
     }
 
@@ -203,6 +275,29 @@ impl Epoch {
     pub fn clear(&mut self) {
         assert!(!self.wrote, "an epoch is cut between transactions");
         self.pages.clear();
-        self.transactions = 0;
+        (self.count, self.transactions) = (0, 0);
     }
+}
+
+/// Hands on the new bytes of a part of a batch by page, each with its place, in the memory of
+/// `buffer`.
+///
+/// # Errors
+/// Those of `store`.
+pub(crate) fn by_page(
+    cx: &mut Context,
+    (part, view): (&Part, &View),
+    buffer: &mut Vec<u8>,
+    mut store: impl FnMut(&mut Context, u64, &[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut at = part.range.start;
+    while at < part.range.end {
+        let in_page = (PAGE_BYTES - at % PAGE_BYTES).min(part.range.end - at);
+        let (place, bytes) = cx.pages.locate(at, in_page);
+        buffer.clear();
+        part.append(view, &(at..at + bytes), buffer);
+        store(cx, place, buffer)?;
+        at += bytes;
+    }
+    Ok(())
 }

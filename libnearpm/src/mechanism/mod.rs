@@ -6,12 +6,14 @@ use nearpm_interface::media::PoolHead;
 
 use crate::damage::Class;
 use crate::error::Error;
+use crate::heap::Form;
 use crate::heap::index::Change;
 use crate::lane::Lane;
-use crate::memory::Medium;
+use crate::memory::{Medium, View};
 use crate::options::{Durability, Mechanism};
 use crate::pages::Pages;
 
+mod batch;
 mod checkpoint;
 mod epoch;
 mod redo;
@@ -20,6 +22,7 @@ mod shadow;
 mod together;
 mod undo;
 
+pub(crate) use batch::Batch;
 pub(crate) use together::{Number, Together};
 
 /// What a mechanism works on.
@@ -71,6 +74,14 @@ pub(crate) trait Protocol: Send {
     /// aborted.
     fn prepare(&mut self, cx: &mut Context) -> Result<(), Error>;
 
+    /// Does everything that a transaction which changes nothing but this must do before its commit
+    /// point. What it stores to is not taken back any more.
+    ///
+    /// # Errors
+    /// After [`Error::TooLarge`] and [`Error::NoMemory`] nothing has changed but what was
+    /// allocated, once the transaction is aborted. After all others only a recovery can tell.
+    fn bring(&mut self, cx: &mut Context, batch: &mut Batch, view: &View) -> Result<(), Error>;
+
     /// Passes the commit point. When it fails only a recovery can tell whether the transaction
     /// happened.
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error>;
@@ -118,18 +129,14 @@ pub(crate) trait Protocol: Send {
 /// [`Error::Corrupt`] for a word that is damaged; what the mechanism says.
 #[inline]
 pub(crate) fn change_tables(protocol: &mut dyn Protocol, cx: &mut Context, change: Change) -> Result<(), Error> {
-    let (offset, word) = match change {
-        Change::Word(offset, word) => (offset, word),
-        Change::Set(offset, mask, form) | Change::Clear(offset, mask, form) => {
+    let offset = change.offset();
+    let word = match change {
+        Change::Word(_, word) => word,
+        Change::Set(_, mask, form) | Change::Clear(_, mask, form) => {
             let mut word = [0; 8];
             protocol.read(cx, offset, &mut word)?;
             let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };
-            let changed = form.change(u64::from_le_bytes(word), set, clear);
-            if changed.is_none() {
-                // A card that has gone reads as ones.
-                cx.medium.backing().alive()?;
-            }
-            (offset, changed.ok_or_else(|| Class::BitmapWord.at(offset))?)
+            changed_word(cx, offset, u64::from_le_bytes(word), (set, clear, form))?
         }
     };
     protocol.write(cx, offset, &word.to_le_bytes())
@@ -145,6 +152,19 @@ pub(crate) fn hand_over(mechanism: Mechanism, cx: &Context) -> Result<(), Error>
     let stores_behind_commits = matches!(mechanism, Mechanism::Redo | Mechanism::Shadow);
     let by_this_processor = !cx.lane.executor.writes_around_the_cache() && !cx.medium.backing().drains_for_all();
     if stores_behind_commits && by_this_processor { cx.medium.fence() } else { Ok(()) }
+}
+
+/// A word of the heap's tables with bits set and cleared.
+///
+/// # Errors
+/// [`Error::Corrupt`] for one that is damaged, unless the medium has gone.
+fn changed_word(cx: &Context, offset: u64, word: u64, (set, clear, form): (u64, u64, Form)) -> Result<u64, Error> {
+    let changed = form.change(word, set, clear);
+    if changed.is_none() {
+        // A card that has gone reads as ones.
+        cx.medium.backing().alive()?;
+    }
+    changed.ok_or_else(|| Class::BitmapWord.at(offset))
 }
 
 /// The mechanism that an option names.

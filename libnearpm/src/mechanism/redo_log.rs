@@ -38,11 +38,32 @@ impl Values {
 
     /// Adds a value; one that continues the last is joined to it.
     pub fn push(&mut self, offset: u64, value: &[u8]) {
-        match self.ranges.last_mut() {
-            Some((start, length)) if *start + *length == offset => *length += value.len() as u64,
-            _ => self.ranges.push((offset, value.len() as u64)),
-        }
+        self.note(offset, value.len() as u64);
         self.bytes.extend_from_slice(value);
+    }
+
+    /// The same with a value that `append` appends to its buffer; nothing if the range is empty.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    #[inline]
+    pub fn push_with(&mut self, range: &Range<u64>, append: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+        if !range.is_empty() {
+            let bytes = range.end - range.start;
+            self.bytes.try_reserve(bytes as usize).map_err(Error::no_memory("what a commit writes"))?;
+            self.note(range.start, bytes);
+            append(&mut self.bytes);
+        }
+        Ok(())
+    }
+
+    /// The bytes that are added next are those of such a range.
+    #[inline]
+    fn note(&mut self, offset: u64, bytes: u64) {
+        match self.ranges.last_mut() {
+            Some((start, length)) if *start + *length == offset => *length += bytes,
+            _ => self.ranges.push((offset, bytes)),
+        }
     }
 }
 

@@ -3,16 +3,15 @@
 //!
 //! Invariant: no page that the durable page table names is stored to.
 
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
-
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::PAGE_BYTES;
 
-use super::epoch::{Epoch, runs};
+use super::epoch::{Epoch, Saved, by_page, runs};
 use super::redo_log::RedoLog;
-use super::{Acknowledged, Context, Protocol};
+use super::{Acknowledged, Batch, Context, Protocol};
+use crate::blocks::Blocks;
 use crate::error::Error;
+use crate::memory::View;
 use crate::options::Durability;
 use crate::page_cache::{Cached, PageCache};
 use crate::pages::HOME_AT_A_TIME;
@@ -24,44 +23,68 @@ const SWITCH_BYTES: u64 = 2 * LINE_U64;
 /// State of shadow paging.
 pub(crate) struct Shadow {
     epoch: Epoch,
-    /// Logical pages that moved in this epoch, with the pages that the durable table names.
-    moved: BTreeMap<u64, u64>,
+    /// Logical pages that moved in this epoch, rising, with the pages that the durable table names.
+    moved: Blocks<(u64, u64)>,
     log: RedoLog,
     epoch_ops: u64,
     /// Pages as the program sees them, where the card copies them.
     cache: PageCache,
-    /// Places of the pages of the epoch, with those that they were copied from.
-    saved: BTreeMap<u64, u64>,
+    /// Places that the pages of the epoch were copied from, in the order of the copies.
+    saved: Vec<u64>,
+    /// Logical pages that are about to move, and bytes of a view on their way; kept for their
+    /// memory.
+    pages: Vec<u64>,
+    bytes: Vec<u8>,
 }
 
 impl Shadow {
     pub fn new(epoch_ops: u64) -> Shadow {
-        let (epoch, moved, log, cache, saved) = Default::default();
-        Shadow { epoch, moved, log, epoch_ops, cache, saved }
+        let (epoch, moved, log, cache, saved, pages, bytes) = Default::default();
+        Shadow { epoch, moved, log, epoch_ops, cache, saved, pages, bytes }
     }
 
-    /// Moves those of these pages that are where they were.
+    /// Pages of a range are about to be stored to.
+    fn need(&mut self, cx: &Context, offset: u64, bytes: u64) {
+        for logical in cx.pages.logical(offset)..cx.pages.logical(offset + bytes - 1) + 1 {
+            if self.pages.last() != Some(&logical) && !self.has_moved(cx, logical) {
+                self.pages.push(logical);
+            }
+        }
+    }
+
+    /// Whether a page has moved in this epoch: then it is where nothing but the epoch stores.
+    fn has_moved(&self, cx: &Context, logical: u64) -> bool {
+        self.epoch.has(cx.pages.offset(cx.pages.page(logical)))
+    }
+
+    /// Refuses to move the pages that are about to be stored to where there is no room for them.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]: there are too few spare pages, or the log ring is too short; nothing
-    /// has moved.
-    fn move_pages(&mut self, cx: &mut Context, pages: RangeInclusive<u64>) -> Result<(), Error> {
-        let pages: Vec<u64> = pages.filter(|logical| !self.moved.contains_key(logical)).collect();
-        cx.pages.check_room(&pages)?;
-        let needed = pages.len() as u64;
-        if self.log_bytes(needed) > cx.lane.capacity() {
+    /// [`Error::TooLarge`]: there are too few spare pages, or the log ring is too short.
+    fn check_room(&self, cx: &Context) -> Result<(), Error> {
+        cx.pages.check_room(&self.pages)?;
+        let needed = self.log_bytes(self.pages.len() as u64);
+        if needed > cx.lane.capacity() {
             return Err(Error::TooLarge {
                 what: "the log ring",
-                needed: self.log_bytes(needed),
+                needed,
                 available: cx.lane.capacity(),
                 remedy: "Options::ring_bytes",
             });
         }
-        for logical in pages {
-            let page = cx.pages.take(logical).expect("the free pages were counted");
-            self.shadow(cx, logical, page)?;
-        }
         Ok(())
+    }
+
+    /// Moves the pages that are about to be stored to, for which there is room.
+    fn move_pages(&mut self, cx: &mut Context) -> Result<(), Error> {
+        let mut pages = std::mem::take(&mut self.pages);
+        let moved = pages.iter().try_for_each(|&logical| {
+            let page = cx.pages.take(logical).expect("the free pages were counted");
+            self.shadow(cx, logical, page)
+        });
+        pages.clear();
+        self.pages = pages;
+        moved
     }
 
     /// Moves a logical page to a page of this epoch, which was taken for it.
@@ -76,10 +99,11 @@ impl Shadow {
         copied?;
         count(&cx.medium.counters.shadow_pages, 1);
         let old = cx.pages.set(logical, page);
-        self.moved.insert(logical, old);
+        let position = self.moved.seek(|&(other, _)| other < logical);
+        self.moved.put(position, (logical, old));
         self.epoch.moves(from, to);
         self.epoch.touch(to);
-        self.saved.insert(to, from);
+        self.saved.push(from);
         if cx.lane.executor.writes_around_the_cache() {
             self.cache.moves(from, to);
         }
@@ -99,6 +123,15 @@ impl Shadow {
         }
     }
 
+    /// Stores what no abort takes back.
+    fn store_for_good(&mut self, cx: &mut Context, place: u64, data: &[u8]) -> Result<(), Error> {
+        if cx.lane.executor.writes_around_the_cache() {
+            self.epoch.store_for_good(&mut Self::cached(&mut self.cache, cx), place, data)
+        } else {
+            self.epoch.store_for_good(&mut &*cx.medium, place, data)
+        }
+    }
+
     /// Ends the epoch: all its pages switch at once, and survive a power cut from now on, or, if it
     /// is posted alone, when it was waited for. What the pages were copied from is free: whoever
     /// stores there comes behind the switch.
@@ -115,7 +148,7 @@ impl Shadow {
         }
         // The fence of the log's entries covers these lines too.
         let mut values = self.log.no_values();
-        for &logical in self.moved.keys() {
+        for (logical, _) in self.moved.from((0, 0)) {
             let (offset, word) = cx.pages.word(logical);
             values.push(offset, &word.to_le_bytes());
         }
@@ -124,9 +157,8 @@ impl Shadow {
         self.log.publish(cx, true, durability)?;
         self.cache.unpin();
         count(&cx.medium.counters.epochs, 1);
-        for (_, old) in std::mem::take(&mut self.moved) {
-            cx.pages.give(old);
-        }
+        self.moved.from((0, 0)).for_each(|(_, old)| cx.pages.give(old));
+        self.moved.clear();
         self.epoch.clear();
         self.saved.clear();
         Ok(())
@@ -155,10 +187,16 @@ impl Protocol for Shadow {
     }
 
     fn write(&mut self, cx: &mut Context, offset: u64, data: &[u8]) -> Result<(), Error> {
-        let first = cx.pages.logical(offset);
-        let last = cx.pages.logical(offset + data.len() as u64 - 1);
-        if (first..=last).any(|logical| !self.moved.contains_key(&logical)) {
-            self.move_pages(cx, first..=last)?;
+        let length = data.len() as u64;
+        let (place, _) = cx.pages.locate(offset, length);
+        if offset % PAGE_BYTES + length <= PAGE_BYTES && self.epoch.has(Epoch::page_of(place)) {
+            return self.store(cx, place, data);
+        }
+        self.need(cx, offset, length);
+        if !self.pages.is_empty() {
+            let room = self.check_room(cx);
+            room.inspect_err(|_| self.pages.clear())?;
+            self.move_pages(cx)?;
         }
         let mut at = 0;
         while at < data.len() {
@@ -181,6 +219,31 @@ impl Protocol for Shadow {
         Ok(())
     }
 
+    /// There is room for all pages before the first of them moves; each is stored to when it has
+    /// moved, while the next is being copied. Words of the tables come last: they are read.
+    fn bring(&mut self, cx: &mut Context, batch: &mut Batch, view: &View) -> Result<(), Error> {
+        batch.reserve(&mut self.bytes)?;
+        for part in batch.parts() {
+            self.need(cx, part.range.start, part.range.end - part.range.start);
+        }
+        let room = self.check_room(cx);
+        self.pages.clear();
+        room?;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        for words in [false, true] {
+            if words {
+                batch.read_words(cx, |cx, offset, word| self.read(cx, offset, word))?;
+            }
+            for part in batch.parts().iter().filter(|part| part.is_word() == words) {
+                self.need(cx, part.range.start, part.range.end - part.range.start);
+                self.move_pages(cx)?;
+                by_page(cx, (part, view), &mut bytes, |cx, place, data| self.store_for_good(cx, place, data))?;
+            }
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
     /// Cuts the epoch when it has its number of transactions, or when less than half of the spare
     /// pages or of the ring is left: every transaction finds those halves free.
     fn commit(&mut self, cx: &mut Context, _durability: Durability) -> Result<Acknowledged, Error> {
@@ -196,15 +259,15 @@ impl Protocol for Shadow {
     /// theirs was copied from, to which nobody stores.
     fn abort(&mut self, cx: &mut Context) -> Result<(), Error> {
         if cx.lane.executor.writes_around_the_cache() {
-            for (page, lines) in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
+            for Saved { page, lines, .. } in self.epoch.abort(&mut Self::cached(&mut self.cache, cx))? {
                 // Nothing of them was sent: the card's copy has them as they were.
                 self.cache.forget(page, lines);
                 self.epoch.clean(page, lines);
             }
         } else {
-            for (page, lines) in self.epoch.abort(&mut &*cx.medium)? {
+            for Saved { page, number, lines } in self.epoch.abort(&mut &*cx.medium)? {
                 for run in runs(lines) {
-                    let old = cx.medium.load_vec(self.saved[&page] + run.start, run.end - run.start);
+                    let old = cx.medium.load_vec(self.saved[number] + run.start, run.end - run.start);
                     cx.medium.store(page + run.start, &old);
                 }
             }

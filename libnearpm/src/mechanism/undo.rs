@@ -8,17 +8,18 @@
 //! Invariant: no byte is stored to unless an entry of the open transaction covers it whose
 //! durability comes before the store's, or the transaction allocated it.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use nearpm_interface::geometry::LINE_U64;
 use nearpm_interface::media::{EntryKind, lines_of};
 
-use super::{Acknowledged, Context, Protocol};
+use super::{Acknowledged, Batch, Context, Protocol};
 use crate::error::Error;
 use crate::executor::{Entry, Word};
 use crate::interval::IntervalSet;
 use crate::lane::LogBytes;
-use crate::memory::Work;
+use crate::memory::{View, Work};
 use crate::options::Durability;
 use crate::write_set::WriteSet;
 
@@ -39,6 +40,8 @@ pub(crate) struct Undo {
     /// logged; kept for their memory.
     gaps: Vec<Range<u64>>,
     unlogged: Vec<Range<u64>>,
+    /// Bytes of a view on their way; kept for their memory.
+    bytes: Vec<u8>,
     /// Identifier of the open transaction, once it has logged something.
     txid: Option<u64>,
     entries: Vec<Entry>,
@@ -155,6 +158,17 @@ impl Undo {
         self.stored.insert(lines(place, place + data.len() as u64));
         cx.medium.store(place, data);
     }
+
+    /// Starts the write-back of everything that was stored to, and fences.
+    fn write_back(&self, cx: &Context) -> Result<(), Error> {
+        if self.stored.is_empty() {
+            return Ok(());
+        }
+        for range in self.stored.iter() {
+            cx.medium.write_back(range.start, range.end - range.start);
+        }
+        cx.medium.fence()
+    }
 }
 
 impl Protocol for Undo {
@@ -214,13 +228,46 @@ impl Protocol for Undo {
             }
             self.writes = writes;
         }
-        if self.stored.is_empty() {
-            return Ok(());
+        self.write_back(cx).inspect_err(|_| self.broken = self.txid.is_some())
+    }
+
+    /// All ranges that need an entry are logged before anything is stored to, straight from the
+    /// view.
+    fn bring(&mut self, cx: &mut Context, batch: &mut Batch, view: &View) -> Result<(), Error> {
+        batch.reserve(&mut self.bytes)?;
+        let by_card = cx.lane.executor.writes_around_the_cache();
+        for part in batch.parts() {
+            for (place, offsets) in part.places(&cx.pages) {
+                let bytes = offsets.end - offsets.start;
+                let places = place..place + bytes;
+                let is_logged = !(part.fresh && cx.lane.executor.comes_behind_commits(place, bytes));
+                if is_logged && !by_card {
+                    // The processor loads what it logs.
+                    cx.medium.prefetch(place, bytes);
+                } else {
+                    // A store to a part of a line waits for the rest of it.
+                    cx.medium.prefetch_parts(&places);
+                }
+                if is_logged {
+                    self.logged.insert(places);
+                }
+            }
         }
-        for range in self.stored.iter() {
-            cx.medium.write_back(range.start, range.end - range.start);
+        batch.read_words(cx, |cx, offset, word| self.read(cx, offset, word))?;
+        if !self.logged.is_empty() {
+            self.log(cx)?;
         }
-        cx.medium.fence().inspect_err(|_| self.broken = self.txid.is_some())
+        for part in batch.parts() {
+            for (place, offsets) in part.places(&cx.pages) {
+                self.stored.insert(lines(place, place + offsets.end - offsets.start));
+                let first = offsets.start;
+                let Ok(()) = part.each_piece(view, offsets, &mut self.bytes, |offset, data| {
+                    cx.medium.store(place + offset - first, data);
+                    Ok::<(), Infallible>(())
+                });
+            }
+        }
+        self.write_back(cx).inspect_err(|_| self.broken = self.txid.is_some())
     }
 
     fn commit(&mut self, cx: &mut Context, durability: Durability) -> Result<Acknowledged, Error> {

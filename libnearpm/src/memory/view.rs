@@ -118,7 +118,7 @@ impl View {
     }
 
     /// Appends bytes to a buffer.
-    #[inline]
+    #[inline(always)]
     pub fn append(&self, offset: u64, bytes: usize, buffer: &mut Vec<u8>) {
         check_range(self.bytes(), offset, bytes as u64);
         buffer.reserve(bytes);

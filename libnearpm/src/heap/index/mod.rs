@@ -63,6 +63,15 @@ pub(crate) enum Change {
     Clear(u64, u64, Form),
 }
 
+impl Change {
+    /// Offset of the word.
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Change::Word(offset, _) | Change::Set(offset, ..) | Change::Clear(offset, ..) => offset,
+        }
+    }
+}
+
 /// Where new objects go.
 pub(crate) enum Placement {
     /// Each thread has runs at hand, which are the longer the more there are of their size: threads

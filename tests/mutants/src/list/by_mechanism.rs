@@ -5,6 +5,7 @@ use crate::Mutant;
 
 const BY_MECHANISM: &str = "libnearpm/src/direct/by_mechanism.rs";
 const MECHANISM: &str = "libnearpm/src/mechanism/mod.rs";
+const BATCH: &str = "libnearpm/src/mechanism/batch.rs";
 const TOGETHER: &str = "libnearpm/src/mechanism/together.rs";
 const TRANSACTION: &str = "libnearpm/src/direct/transaction.rs";
 
@@ -95,9 +96,30 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         breaks: "a freed object stays one",
-        file: MECHANISM,
-        find: "let (set, clear) = if matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };",
-        with: "let (set, clear) = if FAULT || matches!(change, Change::Set(..)) { (mask, 0) } else { (0, mask) };",
+        file: BATCH,
+        find: "Change::Clear(_, mask, form) => Word::changed(former, offset, (0, mask, form))?,",
+        with: "Change::Clear(_, mask, form) => Word::changed(former, offset, if FAULT { (mask, 0, form) } else { (0, mask, form) })?,",
+        tests: unit("a_working_copy_by_undo_logs"),
+    },
+    Mutant {
+        breaks: "of several changes of a word the last one counts",
+        file: BATCH,
+        find: "Word::Bits { set: was_set & !clear | set,",
+        with: "Word::Bits { set: if FAULT { set } else { was_set & !clear | set },",
+        tests: unit("changes_of_a_word_add_up"),
+    },
+    Mutant {
+        breaks: "what lies in front of a new object counts as new",
+        file: BATCH,
+        find: "Some(range) => (range.start, false),",
+        with: "Some(range) => (range.start, FAULT),",
+        tests: unit("parts_are_what_was_added"),
+    },
+    Mutant {
+        breaks: "a commit stores home what it has not logged",
+        file: "libnearpm/src/mechanism/undo.rs",
+        find: "if !self.logged.is_empty() {\n            self.log(cx)?;\n        }",
+        with: "if !FAULT && !self.logged.is_empty() {\n            self.log(cx)?;\n        }",
         tests: unit("a_working_copy_by_undo_logs"),
     },
     Mutant {

@@ -81,8 +81,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         breaks: "a page is stored to before its checkpoint is there",
         file: CHECKPOINT,
-        find: "cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?;",
-        with: "if !FAULT { cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, &entries, false)?; }",
+        find: "let logged = cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, entries, false);",
+        with: "let logged = if FAULT { Ok(()) } else { cx.lane.log(&cx.medium, EntryKind::Checkpoint, txid, entries, false) };",
         tests: library("crash", "checkpoint"),
     },
     Mutant {

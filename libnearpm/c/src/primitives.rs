@@ -15,7 +15,6 @@ use super::reports::{give, nearpm_statistics};
 use nearpm::Error;
 use nearpm::Pool;
 use nearpm::{Engine, Location, Mechanism, Options, Problem};
-use nearpm_interface::media::PAGE_BYTES;
 
 /// An open pool for primitives.
 struct ForPrimitives {
@@ -422,6 +421,8 @@ pub extern "C" fn NearPM_persist(pool_id: u32, address: *const c_void, size: u64
     })
 }
 
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Bytes of a reference.
 const REFERENCE: u64 = 8;
 
@@ -586,8 +587,8 @@ pub extern "C" fn NearPM_ckpoint_create(pool_id: u32, thread_id: u16, old_data_p
     call(-1, || {
         let pool = pool(pool_id)?;
         let at = offset(&pool, old_data_ptr)?;
-        let end = at.saturating_add(size).div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES);
-        let pages = at / PAGE_BYTES * PAGE_BYTES..end.min(pool.bytes());
+        let end = at.saturating_add(size).div_ceil(PAGE).saturating_mul(PAGE);
+        let pages = at / PAGE * PAGE..end.min(pool.bytes());
         log_old(&pool, thread_id, pages, || pool.ckpoint_create(thread_id, at, size))?;
         Ok(0)
     })

@@ -436,9 +436,12 @@ impl Turn<'_> {
 
 impl Changes<'_> {
     /// What a range held is of no account: the transaction has allocated it.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
     #[inline]
-    pub fn fresh(&mut self, range: Range<u64>) {
-        self.batch.allocate(range);
+    pub fn fresh(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.batch.allocate(range)
     }
 
     /// Bytes of the view go home.

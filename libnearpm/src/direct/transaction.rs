@@ -324,7 +324,7 @@ impl Transaction {
         let change = |changes: &mut Changes<'_>| {
             for &object in &state.allocated {
                 let bytes = heap.usable_bytes(object).expect("the transaction has it");
-                changes.fresh(object..object + bytes);
+                changes.fresh(object..object + bytes)?;
             }
             state.home.iter().cloned().chain(state.known.iter()).try_for_each(|range| changes.store(&range))?;
             state.change_tables(heap, |change| changes.change(change))

@@ -92,9 +92,14 @@ impl Batch {
     }
 
     /// The transaction has allocated a range.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
     #[inline]
-    pub fn allocate(&mut self, range: Range<u64>) {
+    pub fn allocate(&mut self, range: Range<u64>) -> Result<(), Error> {
+        self.fresh.try_reserve(1).map_err(no_memory)?;
         self.fresh.push(range);
+        Ok(())
     }
 
     /// Bytes of the view are to go home.
@@ -323,7 +328,7 @@ mod tests {
             // Objects lie side by side, and are allocated once.
             let fresh: std::collections::BTreeSet<u64> = allocated.iter().copied().collect();
             let fresh: Vec<Range<u64>> = fresh.into_iter().map(|n| TABLE.end + 20 * n..TABLE.end + 20 * n + 20).collect();
-            fresh.iter().rev().for_each(|range| batch.allocate(range.clone()));
+            fresh.iter().rev().for_each(|range| batch.allocate(range.clone()).unwrap());
             ranges.iter().for_each(|range| batch.add(range.clone()).unwrap());
             let words: Vec<u64> = words.into_iter().map(|n| TABLE.start + 8 * n).collect();
             words.iter().rev().for_each(|&offset| batch.change(Change::Word(offset, offset)).unwrap());

@@ -69,7 +69,7 @@ pub(crate) struct Epoch {
     pages: Blocks<Touched>,
     /// How many there are.
     count: usize,
-    /// Where the page was that was stored to last: mostly it is the next one, too.
+    /// Where the page was that was looked for or stored to last: mostly it is the next one, too.
     last: Position,
     /// Transactions that committed in it and wrote something.
     transactions: u64,
@@ -134,10 +134,12 @@ impl Epoch {
         at(self.last).or_else(|| at(self.position(page)))
     }
 
-    /// Whether the page at an offset was touched in this epoch.
+    /// Whether the page at an offset was touched in this epoch. It is the next to be stored to.
     #[inline]
-    pub fn has(&self, page: u64) -> bool {
-        self.touched(page).is_some()
+    pub fn has(&mut self, page: u64) -> bool {
+        let touched = self.touched(page);
+        self.last = touched.map_or(self.last, |(position, _)| position);
+        touched.is_some()
     }
 
     /// Touches a page for the first time. The mechanism has saved it: an abort asks for it.
@@ -192,7 +194,7 @@ impl Epoch {
     }
 
     /// The open transaction stores inside one touched page. Gives the lines of it that were dirty.
-    #[inline]
+    #[inline(always)]
     fn mark(&mut self, stored: &Range<u64>) -> u64 {
         let (position, touched) = self.touched(Self::page_of(stored.start)).expect(SAVED);
         self.pages.set(position, Touched { dirty: touched.dirty | lines_of(stored), ..touched });

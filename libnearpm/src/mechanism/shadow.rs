@@ -53,7 +53,7 @@ impl Shadow {
     }
 
     /// Whether a page has moved in this epoch: then it is where nothing but the epoch stores.
-    fn has_moved(&self, cx: &Context, logical: u64) -> bool {
+    fn has_moved(&mut self, cx: &Context, logical: u64) -> bool {
         self.epoch.has(cx.pages.offset(cx.pages.page(logical)))
     }
 
@@ -115,6 +115,7 @@ impl Shadow {
         Cached { cache, medium: &cx.medium, executor: &mut *cx.lane.executor }
     }
 
+    #[inline]
     fn store(&mut self, cx: &mut Context, place: u64, data: &[u8]) -> Result<(), Error> {
         if cx.lane.executor.writes_around_the_cache() {
             self.epoch.store(&mut Self::cached(&mut self.cache, cx), place, data)
